@@ -46,7 +46,7 @@ struct snapshot_header {
 	uint32_t header_bytes;
 	uint64_t bytes;        // of the whole image
 	uint64_t generation;   // only grows
-	uint64_t checksum;     // snapshot_checksum() of the image with this field zero
+	uint64_t checksum;     // snapshot_checksum() of the image, this field left out
 	uint8_t id_space[16];  // which ids these are; a flow table of another id space is emptied
 	uint8_t hash_seed[16]; // fleet-wide, see hash.h
 	uint8_t unknown;       // enum snapshot_unknown
@@ -164,7 +164,8 @@ struct snapshot_error {
 	char text[192];
 };
 
-// The checksum of an image, its checksum field taken as zero.
+// The checksum of an image: XXH3 of the bytes behind the checksum field, seeded with XXH3 of those before it.
+// bytes: at least those of the header.
 uint64_t snapshot_checksum(const void *image, uint64_t bytes);
 
 // Checks an image and makes a view of it: magic, format, checksum, every section, every id, index, enum and
