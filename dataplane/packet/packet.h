@@ -6,6 +6,8 @@
 #include "common/flow.h"
 #include "common/stats.h"
 
+#include <stdbool.h>
+
 #define PACKET_BURST 32u // packets a burst
 
 // Room that io leaves in front of every packet: IPv6 (40) + UDP (8) + GUE (4) and to spare.
@@ -32,7 +34,8 @@ enum packet_flag {
 	PACKET_ND = 1u << 7,   // neighbour solicitation or advertisement
 	PACKET_ECHO = 1u << 8, // ICMP or ICMPv6 echo request
 	PACKET_DONT_FRAGMENT = 1u << 9,
-	PACKET_QUIC_ID = 1u << 10, // connection_id is set
+	PACKET_QUIC_ID = 1u << 10,        // connection_id is set
+	PACKET_QUIC_CLIENT_ID = 1u << 11, // and was made up by the client: it names no server
 };
 
 // Fields grouped by writer. Two cache lines and a bit for the key; packets stand in an array of PACKET_BURST.
