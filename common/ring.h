@@ -8,6 +8,10 @@
 //	| ring_header    | points              | index (v3 only)   | members: u32 backend id  |
 //	+----------------+---------------------+-------------------+--------------------------+
 //
+// v1 and v2 points: ring_point_v1, ring_point_v2, ascending by hash. v3 points: one u32 each, the hash
+// without its top prefix_bits and, in the bits that this frees, the owner; the index says where each prefix
+// starts (docs/ring.md section 2).
+//
 // An owner is a position in members, 0..member_count-1, in address order. Health is not membership: the
 // points and the digests are those of the specification; the owners in an image that is published are
 // already resolved to the next usable backend along the ring, so a lookup never walks.
@@ -21,6 +25,12 @@
 #define RING_MEMBERS_MAX  65535u
 #define RING_ALIGN        64u
 #define RING_DIGEST_BYTES 16
+
+// Points of one ring; 2,048 backends of weight 625 at 160 points are 205 million.
+#define RING_POINTS_MAX (UINT32_C(1) << 28)
+
+// Words behind the last v3 point: the point that wraps, then what a vector load may read and mask away.
+#define RING_V3_PADDING 16u
 
 // No owner: the ring has no points, or no usable backend.
 #define RING_NO_OWNER UINT32_MAX
@@ -43,7 +53,7 @@ struct ring_header {
 	uint32_t points_offset;
 	uint32_t index_offset; // v3; else 0
 	uint32_t members_offset;
-	uint32_t reserved2;
+	uint32_t index_width; // v3: bytes of an index entry, 2 or (for lopsided points) 4; else 0
 	uint8_t spec_digest[RING_DIGEST_BYTES];   // of the specification
 	uint8_t points_digest[RING_DIGEST_BYTES]; // of the points before health
 	uint8_t reserved3[48];
@@ -100,6 +110,11 @@ static inline uint32_t ring_member(const struct ring *ring, uint32_t owner)
 {
 	return ring->members[owner];
 }
+
+// Fills prefix_bits, the offsets and bytes of a header whose version, point_count, member_count and (v3)
+// index_width are set. Builder and ring_open() share it, so an image has exactly one shape.
+// Returns 0; -EINVAL when a field is out of range; -EOVERFLOW when the image would pass 4 GiB.
+int ring_layout(struct ring_header *header);
 
 // Bytes that version needs for a ring of this size, the members included. Used to refuse before building.
 uint64_t ring_image_bytes(enum ring_version version, uint64_t point_count, uint32_t member_count);

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/ring_v3.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define BURST_MAX 32u
+
+// An index beyond this many bytes is not in the first-level cache beside a neighbour; smaller ones are, and the
+// prefetch pass then costs more than it hides.
+#define INDEX_HOT_BYTES 16384u
+
+// Where runs start, from an index of 16-bit entries. An entry holds the low half of the start; the high half
+// comes from the straight line through the counts, from which no start is more than 2^15 away (the builder
+// checks that, or takes 32-bit entries). Below 2^16 points the entry is the start itself.
+struct line {
+	uint32_t slope; // points, or 0
+	uint32_t bias;
+};
+
+static inline struct line index_line(const struct ring_header *header)
+{
+	if (header->point_count < 1u << 16)
+		return (struct line){0, 0};
+	return (struct line){header->point_count, 1u << 15};
+}
+
+static inline struct ring_v3_run run_narrow(
+	const struct ring *ring, struct line line, uint32_t prefix)
+{
+	uint32_t lowest =
+		(uint32_t)((uint64_t)prefix * line.slope >> ring->header->prefix_bits) - line.bias;
+	uint16_t entry[2];
+
+	memcpy(entry, (const uint16_t *)ring->index + prefix, sizeof(entry));
+	return (struct ring_v3_run){
+		.start = lowest + (uint16_t)(entry[0] - lowest),
+		.count = (uint16_t)(entry[1] - entry[0]),
+	};
+}
+
+static inline struct ring_v3_run run_wide(const struct ring *ring, uint32_t prefix)
+{
+	const uint32_t *index = ring->index;
+
+	return (struct ring_v3_run){index[prefix], index[prefix + 1] - index[prefix]};
+}
+
+struct ring_v3_run ring_v3_run(const struct ring *ring, uint32_t prefix)
+{
+	if (ring->header->index_width == sizeof(uint32_t))
+		return run_wide(ring, prefix);
+	return run_narrow(ring, index_line(ring->header), prefix);
+}
+
+// Counts the points of a run below a key. Without a branch on the data, so the compiler may vectorise it.
+static inline uint32_t below_scalar(const uint32_t *points, uint32_t count, uint32_t key)
+{
+	uint32_t below = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		below += points[i] < key;
+	return below;
+}
+
+// The prefix fixes the top bits, so in a run the order of the stored words is the order of the hashes, and a
+// point is >= the key exactly when its word is >= the key's remainder with owner 0.
+static inline uint32_t resolve_scalar(
+	const uint32_t *points, uint32_t bits, struct ring_v3_run run, uint32_t ring_hash)
+{
+	uint32_t below = below_scalar(points + run.start, run.count, ring_hash << bits);
+
+	return points[run.start + below] & ((UINT32_C(1) << bits) - 1);
+}
+
+uint32_t ring_v3_lookup(const struct ring *ring, uint32_t ring_hash)
+{
+	uint32_t bits = ring->header->prefix_bits;
+
+	return resolve_scalar(
+		ring->points, bits, ring_v3_run(ring, ring_hash >> (32 - bits)), ring_hash);
+}
+
+void ring_v3_prefetch(const struct ring *ring, uint32_t ring_hash)
+{
+	uint32_t prefix = ring_hash >> (32 - ring->header->prefix_bits);
+
+	__builtin_prefetch(
+		(const uint8_t *)ring->index + (size_t)prefix * ring->header->index_width);
+}
+
+// First pass of a burst: finds the runs and asks for their points, both ends, since a run of eight words crosses
+// a line every other time.
+static inline __attribute__((always_inline)) void find_runs(const struct ring *ring,
+	const uint32_t *ring_hashes, unsigned count, struct ring_v3_run *ret_runs)
+{
+	const struct ring_header *header = ring->header;
+	const uint32_t *points = ring->points;
+	unsigned shift = 32 - header->prefix_bits;
+	struct line line = index_line(header);
+
+	if ((size_t)header->index_width << header->prefix_bits > INDEX_HOT_BYTES) {
+		for (unsigned i = 0; i < count; i++)
+			ring_v3_prefetch(ring, ring_hashes[i]);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		struct ring_v3_run run = header->index_width == sizeof(uint16_t)
+			? run_narrow(ring, line, ring_hashes[i] >> shift)
+			: run_wide(ring, ring_hashes[i] >> shift);
+
+		__builtin_prefetch(points + run.start);
+		__builtin_prefetch(points + run.start + run.count);
+		ret_runs[i] = run;
+	}
+}
+
+static void burst_scalar(
+	const struct ring *ring, const uint32_t *ring_hashes, unsigned count, uint32_t *ret_owners)
+{
+	struct ring_v3_run runs[BURST_MAX];
+
+	find_runs(ring, ring_hashes, count, runs);
+	for (unsigned i = 0; i < count; i++) {
+		ret_owners[i] = resolve_scalar(
+			ring->points, ring->header->prefix_bits, runs[i], ring_hashes[i]);
+	}
+}
+
+#if defined(__x86_64__)
+// Bits of the eight words that are below the key, as unsigned numbers: not (max(word, key) == word).
+static inline __attribute__((target("avx2,popcnt"), always_inline)) uint32_t below_mask8(
+	const uint32_t *points, __m256i key)
+{
+	__m256i words = _mm256_loadu_si256((const __m256i *)points);
+	__m256i above = _mm256_cmpeq_epi32(_mm256_max_epu32(words, key), words);
+
+	return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(above)) ^ 0xffu;
+}
+
+// Two vectors hold 16 points; a run is longer once in several hundred lookups.
+static inline __attribute__((target("avx2,popcnt"), always_inline)) uint32_t below_avx2(
+	const uint32_t *points, uint32_t count, uint32_t remainder)
+{
+	__m256i key = _mm256_set1_epi32((int)remainder);
+	uint32_t below = 0;
+
+	while (__builtin_expect(count > 16, 0)) {
+		below += (uint32_t)_mm_popcnt_u32(
+			below_mask8(points, key) | below_mask8(points + 8, key) << 8);
+		points += 16;
+		count -= 16;
+	}
+	uint32_t mask = below_mask8(points, key) | below_mask8(points + 8, key) << 8;
+
+	return below + (uint32_t)_mm_popcnt_u32(mask & ((1u << count) - 1));
+}
+
+static __attribute__((target("avx2,popcnt"))) void burst_avx2(
+	const struct ring *ring, const uint32_t *ring_hashes, unsigned count, uint32_t *ret_owners)
+{
+	const uint32_t *points = ring->points;
+	uint32_t bits = ring->header->prefix_bits;
+	struct ring_v3_run runs[BURST_MAX];
+
+	find_runs(ring, ring_hashes, count, runs);
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t below =
+			below_avx2(points + runs[i].start, runs[i].count, ring_hashes[i] << bits);
+
+		ret_owners[i] = points[runs[i].start + below] & ((UINT32_C(1) << bits) - 1);
+	}
+}
+#endif
+
+bool ring_v3_twin_runs(enum ring_v3_twin twin)
+{
+	switch (twin) {
+	case RING_V3_SCALAR:
+		return true;
+	case RING_V3_AVX2:
+#if defined(__x86_64__)
+		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt");
+#else
+		return false;
+#endif
+	case RING_V3_TWIN_COUNT:
+		break;
+	}
+	return false;
+}
+
+void ring_v3_burst(enum ring_v3_twin twin, const struct ring *ring, const uint32_t *ring_hashes,
+	unsigned count, uint32_t *ret_owners)
+{
+#if defined(__x86_64__)
+	if (twin == RING_V3_AVX2) {
+		burst_avx2(ring, ring_hashes, count, ret_owners);
+		return;
+	}
+#endif
+	(void)twin;
+	burst_scalar(ring, ring_hashes, count, ret_owners);
+}
