@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds rings: from a specification to sorted points, from points to an image, and health into an image.
+//
+//	specification -> ring_points_build()  -> points -> ring_points_write() -> image -> ring_resolve() -> snapshot
+//	                 ring_points_update()
+//
+// Pure: nothing here logs, reads a clock or touches a file.
+#pragma once
+
+#include "control/ring/spec.h"
+
+// The sorted points of a ring with all that a later change needs. About 4.1 bytes a point.
+struct ring_points;
+
+// Builds the points of a normalised specification.
+// Memory while building: the result and 4 bytes for every 8 points. Cost: docs/ring.md section 6.
+// Returns 0; -ENOMEM. The caller frees *ret.
+int ring_points_build(const struct ring_spec *spec, struct ring_points **ret);
+
+void ring_points_free(struct ring_points *points);
+
+// Points left after equal hashes are cut to one (the first call counts them), and before the cut; members.
+uint32_t ring_points_count(struct ring_points *points);
+uint32_t ring_points_generated(const struct ring_points *points);
+uint32_t ring_points_members(const struct ring_points *points);
+
+// Bytes of the image that ring_points_write() makes.
+size_t ring_points_image_bytes(struct ring_points *points);
+
+// Writes the image: all members usable, both digests set.
+// image: ring_points_image_bytes() bytes, aligned to RING_ALIGN; every byte is written.
+void ring_points_write(struct ring_points *points, void *image);
+
+// Gives the points of unusable members to the next usable owner along the ring, in place. The digests stay.
+// image: a fresh copy of what ring_points_write() made (health does not add up: start from the unresolved image).
+// usable: one bit a member (owner), word by word; NULL: all are usable. With none, usable_count is 0 and every
+// lookup says RING_NO_OWNER.
+// Cost: one pass over the points, backwards.
+void ring_resolve(void *image, const uint64_t *usable);
+
+// Builds an unresolved image of a normalised specification in one go.
+// Returns 0; -ENOMEM. The caller frees *ret_image with free().
+int ring_build_image(const struct ring_spec *spec, void **ret_image, size_t *ret_bytes);
