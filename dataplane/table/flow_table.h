@@ -3,11 +3,6 @@
 //
 //	header (4 KiB) | bucket 0 | bucket 1 | ...		a bucket: 64 bytes, eight 64-bit entries
 //
-//	63        38 37   34  33   32      20 19        0
-//	+-----------+-------+-----+----------+-----------+
-//	| tag    26 | state | new | deadline | backend   |	0: free
-//	+-----------+-------+-----+----------+-----------+
-//
 // The low bits of flow_hash() choose the bucket, 26 higher ones are the tag, so an entry does not hold its flow's key:
 // a new flow is taken for another one with probability 8 / 2^26 (1 in 8.4 million) when its bucket is full, less when
 // it is not. It then shares a backend of the same pool; a backend of another pool is not taken.
@@ -20,47 +15,17 @@
 // Which flows survive what: docs/flow-table.md.
 #pragma once
 
-#include <stdbool.h>
+#include "dataplane/table/flow_word.h"
+
 #include <stddef.h>
-#include <stdint.h>
 
 #define FLOW_TABLE_ALIGN       4096u
 #define FLOW_TABLE_WAYS        8u
 #define FLOW_TABLE_ENTRIES_MIN 64u
 #define FLOW_TABLE_ENTRIES_MAX (UINT32_C(1) << 31)
 
-// Longest idle time that a deadline can carry, seconds; the snapshot's limit is the same.
-#define FLOW_TABLE_IDLE_MAX_S 7200u
-
 // A table that nobody ticked for this long has entries whose deadline would wrap; the next tick visits them all.
 #define FLOW_TABLE_GAP_MAX_S 512u
-
-// What a packet tells about its flow.
-enum flow_event {
-	FLOW_EVENT_SYN = 0, // TCP SYN without ACK
-	FLOW_EVENT_DATA,    // TCP with none of SYN, FIN, RST
-	FLOW_EVENT_FIN,
-	FLOW_EVENT_RST,
-	FLOW_EVENT_UDP,
-	FLOW_EVENT_COUNT,
-};
-
-// A flow is unproven until its second packet: a stranger can make as many unproven ones as he likes with forged
-// source addresses, so they are the first to go.
-enum flow_state {
-	FLOW_STATE_FREE = 0,
-	FLOW_STATE_SYN,         // a SYN and nothing after it
-	FLOW_STATE_SYN_WAITING, // the same, and the sweep has been here once since
-	FLOW_STATE_SYN_ABORTED, // the same, counted as an early abort
-	FLOW_STATE_MIDWAY,      // one TCP packet other than a SYN: the flow began elsewhere
-	FLOW_STATE_FIRST,       // TCP, one packet after the SYN
-	FLOW_STATE_SECOND,      // TCP, two packets after the SYN
-	FLOW_STATE_ESTABLISHED, // TCP
-	FLOW_STATE_CLOSING,     // TCP, FIN or RST seen
-	FLOW_STATE_UDP_ONCE,    // one UDP packet
-	FLOW_STATE_UDP,
-	FLOW_STATE_COUNT,
-};
 
 // Idle times of a service, seconds, 1..FLOW_TABLE_IDLE_MAX_S.
 struct flow_idle {
@@ -159,6 +124,7 @@ void flow_table_find_burst(const struct flow_table *table, const uint64_t *hashe
 	struct flow_entry *ret);
 
 // Looks for one flow in any worker's table.
+// now_s: at most FLOW_TABLE_GAP_MAX_S past the owner's last tick.
 // Returns the entry's word, 0 when there is none. Context: any thread; relaxed loads, pairs with nothing.
 uint64_t flow_table_peek(const struct flow_table *table, uint64_t hash, uint32_t now_s);
 
@@ -174,9 +140,6 @@ static inline void flow_table_prefetch(const struct flow_table *table, uint64_t 
 // once a flow. Context: the owner.
 bool flow_table_advance(struct flow_table *table, struct flow_entry *entry, enum flow_event event,
 	const struct flow_idle *idle);
-
-// Tells whether a SYN on this flow begins a new one: only when the old one is closing. A repeated SYN must not move.
-static inline bool flow_table_restarts(uint64_t word, enum flow_event event);
 
 // Gives a flow that was found another backend; state and deadline stay. Context: the owner.
 void flow_table_reroute(struct flow_entry *entry, const struct flow_choice *choice);
@@ -211,36 +174,17 @@ void flow_table_sweep(struct flow_table *table, unsigned buckets, struct flow_sw
 // Counts the live entries. Cost: one pass. Context: any thread.
 uint64_t flow_table_count(const struct flow_table *table, uint32_t now_s);
 
-// The parts of an entry's word.
-#define FLOW_WORD_BACKEND_BITS   20
-#define FLOW_WORD_DEADLINE_SHIFT 20
-#define FLOW_WORD_DEADLINE_BITS  13
-#define FLOW_WORD_NEW_SHIFT      33
-#define FLOW_WORD_STATE_SHIFT    34
-#define FLOW_WORD_STATE_BITS     4
-#define FLOW_WORD_TAG_SHIFT      38
-#define FLOW_WORD_TAG_BITS       26
-
-static inline uint32_t flow_word_backend(uint64_t word)
+// All entries in one row, for passes over the whole table.
+static inline uint64_t *flow_table_entries(const struct flow_table *table)
 {
-	return (uint32_t)word & ((1u << FLOW_WORD_BACKEND_BITS) - 1);
+	return (uint64_t *)((uintptr_t)table + offsetof(struct flow_table, buckets));
 }
 
-static inline bool flow_word_uses_new(uint64_t word)
+// Reads the word again: an earlier packet of the burst may have moved the flow on, or given its place away.
+static inline void flow_table_reload(struct flow_entry *entry)
 {
-	return (word >> FLOW_WORD_NEW_SHIFT) & 1;
-}
+	uint64_t word = *entry->slot;
 
-static inline enum flow_state flow_word_state(uint64_t word)
-{
-	return (enum flow_state)(
-		(word >> FLOW_WORD_STATE_SHIFT) & ((1u << FLOW_WORD_STATE_BITS) - 1));
-}
-
-// Seconds until the flow is forgotten; 0 when that is past.
-uint32_t flow_word_remaining_s(uint64_t word, uint32_t now_s);
-
-static inline bool flow_table_restarts(uint64_t word, enum flow_event event)
-{
-	return event == FLOW_EVENT_SYN && flow_word_state(word) == FLOW_STATE_CLOSING;
+	if (flow_word_matches(word, entry->word))
+		entry->word = word;
 }

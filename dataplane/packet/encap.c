@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/packet/encap.h"
+
+#include "dataplane/packet/header.h"
+
+// Bytes between the outer IP header and the packet inside, and the protocol that the outer header names
+// (0: that of the packet inside).
+static const struct {
+	uint8_t bytes;
+	uint8_t protocol;
+} shims[SNAPSHOT_TUNNEL_COUNT] = {
+	[SNAPSHOT_TUNNEL_IPIP] = {0, 0},
+	[SNAPSHOT_TUNNEL_GUE] = {sizeof(struct wire_udp) + sizeof(struct wire_gue), WIRE_PROTO_UDP},
+	[SNAPSHOT_TUNNEL_GRE] = {sizeof(struct wire_gre), WIRE_PROTO_GRE},
+};
+
+unsigned encap_overhead(unsigned tunnel, unsigned outer_family)
+{
+	if (tunnel >= SNAPSHOT_TUNNEL_L2)
+		return 0;
+	return shims[tunnel].bytes +
+		(unsigned)(outer_family == ADDR_V6 ? sizeof(struct wire_ip6)
+						   : sizeof(struct wire_ip4));
+}
+
+unsigned encap_inner_mtu(const struct encap_job *job)
+{
+	unsigned overhead = encap_overhead(job->service->tunnel, job->destination->family);
+
+	return job->port->mtu > overhead ? job->port->mtu - overhead : 0;
+}
+
+// The inner header's share of forwarding. Adding 1 to the checksum's high byte is RFC 1624 equation 3 for a TTL that
+// falls by one; 0xffff, the other zero, is never stored, since a header is not all zero.
+static void decrement_ttl(uint8_t *l3, unsigned family)
+{
+	if (family == ADDR_V6) {
+		((struct wire_ip6 *)l3)->hop_limit--;
+		return;
+	}
+	struct wire_ip4 *ip = (struct wire_ip4 *)l3;
+	uint32_t sum = be16toh(ip->checksum_be) + 0x0100u;
+
+	ip->checksum_be = htobe16((uint16_t)(sum + (sum >= UINT16_MAX)));
+	ip->ttl--;
+}
+
+static unsigned inner_ttl(const uint8_t *l3, unsigned family)
+{
+	return family == ADDR_V6 ? ((const struct wire_ip6 *)l3)->hop_limit
+				 : ((const struct wire_ip4 *)l3)->ttl;
+}
+
+// DSCP and ECN of the packet inside. Both are copied outwards: RFC 2983 section 4.1 (uniform model) and RFC 6040
+// section 4.1 (normal mode, CE included), which asks the decapsulator to carry marks back in.
+static uint8_t inner_class(const uint8_t *l3, unsigned family)
+{
+	if (family == ADDR_V6) {
+		uint32_t word_be = ((const struct wire_ip6 *)l3)->version_class_label_be;
+
+		return (uint8_t)(be32toh(word_be) >> 20);
+	}
+	return ((const struct wire_ip4 *)l3)->tos;
+}
+
+// UDP's checksum stays zero: RFC 768 allows it over IPv4, RFC 6935 and RFC 6936 section 4 for tunnels over IPv6;
+// the packet inside has its own.
+static void write_gue(uint8_t *at, const struct packet *packet, uint16_t port_be, uint8_t protocol)
+{
+	struct {
+		struct wire_udp udp;
+		struct wire_gue gue;
+	} WIRE_PACKED shim = {0};
+	unsigned entropy = (unsigned)(packet->hash >> 16) & ENCAP_GUE_SOURCE_PORT_MASK;
+
+	shim.udp.source_port_be = htobe16((uint16_t)(ENCAP_GUE_SOURCE_PORT_BASE | entropy));
+	shim.udp.destination_port_be = port_be;
+	shim.udp.length_be = htobe16((uint16_t)(sizeof(shim) + packet->l3_length));
+	shim.gue.protocol = protocol;
+	memcpy(at, &shim, sizeof(shim));
+}
+
+static void write_gre(uint8_t *at, unsigned inner_family)
+{
+	struct wire_gre gre = {
+		.protocol_be =
+			htobe16(inner_family == ADDR_V6 ? WIRE_ETHERTYPE_IP6 : WIRE_ETHERTYPE_IP4),
+	};
+
+	memcpy(at, &gre, sizeof(gre));
+}
+
+// The outer source of a job: the service's prefix or the port's address, or NULL.
+static const struct ip_addr *outer_source(
+	const struct encap_job *job, unsigned family, unsigned *ret_bits)
+{
+	const struct snapshot_service *service = job->service;
+	const struct ip_addr *source = family == ADDR_V6 ? &service->source6 : &service->source4;
+
+	if (source->family == family) {
+		*ret_bits = family == ADDR_V6 ? service->source6_bits : service->source4_bits;
+		return source;
+	}
+	source = family == ADDR_V6 ? &job->port->source6 : &job->port->source4;
+	*ret_bits = 128;
+	return source->family == family ? source : NULL;
+}
+
+// Puts the flow's hash into the host bits of an address: the last 32 bits at most, a few billion values being
+// enough for any RSS. last: the last four bytes; prefix: how many of their bits stay.
+static void mix_entropy(uint8_t last[4], int prefix, uint32_t entropy)
+{
+	uint32_t host = prefix >= 32 ? 0 : UINT32_MAX >> (prefix > 0 ? prefix : 0);
+	uint32_t word;
+
+	memcpy(&word, last, sizeof(word));
+	word = htobe32((be32toh(word) & ~host) | (entropy & host));
+	memcpy(last, &word, sizeof(word));
+}
+
+static void write_outer4(uint8_t *at, struct header *header, const struct ip_addr *source,
+	unsigned bits, uint32_t hash)
+{
+	uint8_t mixed[4];
+
+	memcpy(mixed, source->bytes, sizeof(mixed));
+	mix_entropy(mixed, (int)bits, hash);
+	header->source = mixed;
+	header_write4(at, header);
+}
+
+static void write_outer6(uint8_t *at, struct header *header, const struct ip_addr *source,
+	unsigned bits, uint32_t hash)
+{
+	uint8_t mixed[16];
+
+	memcpy(mixed, source->bytes, sizeof(mixed));
+	mix_entropy(mixed + 12, (int)bits - 96, hash);
+	header->source = mixed;
+	// RFC 6438 section 3: the label carries the flow; RFC 6437 section 3: 0 would mean that it carries none.
+	header->label = hash & 0xfffff;
+	header->label += header->label == 0;
+	header_write6(at, header);
+}
+
+// Moves the Ethernet header in front of the outer header: tags and type, not the MAC addresses.
+static void move_link(struct packet *packet, unsigned overhead, unsigned outer_family)
+{
+	uint8_t *data = packet->data - overhead;
+	uint16_t type_be =
+		outer_family == ADDR_V6 ? htobe16(WIRE_ETHERTYPE_IP6) : htobe16(WIRE_ETHERTYPE_IP4);
+
+	if (packet->vlan_count != 0)
+		memmove(data + 12, packet->data + 12, packet->l3_offset - 12u);
+	memcpy(data + packet->l3_offset - sizeof(type_be), &type_be, sizeof(type_be));
+	packet->data = data;
+	packet->headroom = (uint16_t)(packet->headroom - overhead);
+}
+
+// The frame ends with its IP packet: Ethernet padding inside a tunnel would be padding no more.
+static void cut_padding(struct packet *packet)
+{
+	uint32_t length = (uint32_t)packet->l3_offset + packet->l3_length;
+
+	packet->tailroom = (uint16_t)(packet->tailroom + (packet->length - length));
+	packet->length = length;
+}
+
+static void write_tunnel(struct packet *packet, const struct encap_job *job,
+	const struct ip_addr *source, unsigned bits)
+{
+	unsigned tunnel = job->service->tunnel;
+	unsigned family = job->destination->family;
+	unsigned overhead = encap_overhead(tunnel, family);
+	uint8_t *l3 = packet->data + packet->l3_offset;
+	uint8_t inner_protocol = packet->family == ADDR_V6 ? WIRE_PROTO_IP6 : WIRE_PROTO_IP4;
+	struct header header = {
+		.destination = job->destination->bytes,
+		.payload = shims[tunnel].bytes + packet->l3_length,
+		.class = inner_class(l3, packet->family),
+		.ttl = ENCAP_TTL,
+		.protocol = shims[tunnel].protocol ? shims[tunnel].protocol : inner_protocol,
+	};
+
+	move_link(packet, overhead, family);
+	if (tunnel == SNAPSHOT_TUNNEL_GUE)
+		write_gue(l3 - shims[tunnel].bytes, packet, job->service->gue_port_be,
+			inner_protocol);
+	else if (tunnel == SNAPSHOT_TUNNEL_GRE)
+		write_gre(l3 - shims[tunnel].bytes, packet->family);
+	if (family == ADDR_V6)
+		write_outer6(l3 - overhead, &header, source, bits, (uint32_t)packet->hash);
+	else
+		write_outer4(l3 - overhead, &header, source, bits, (uint32_t)packet->hash);
+	packet->family = (uint8_t)family;
+	packet->l3_length = (uint16_t)(packet->l3_length + overhead);
+	packet->length += overhead;
+	packet->l4_offset = 0;
+}
+
+// Returns the reason to drop, or DROP_COUNT.
+static unsigned encap_packet(struct packet *packet, const struct encap_job *job)
+{
+	bool is_tunnel = job->service->tunnel != SNAPSHOT_TUNNEL_L2;
+	unsigned family = job->destination->family;
+	unsigned overhead = encap_overhead(job->service->tunnel, family);
+	uint8_t *l3 = packet->data + packet->l3_offset;
+	const struct ip_addr *source = NULL;
+	unsigned bits = 0;
+
+	// All checks before the first write: a refused packet is quoted as it came.
+	if (inner_ttl(l3, packet->family) < 2)
+		return DROP_ttl_expired;
+	if (packet->l3_length + overhead > job->port->mtu)
+		return DROP_too_big;
+	if (packet->headroom < overhead)
+		return DROP_no_headroom;
+	if (is_tunnel) {
+		source = outer_source(job, family, &bits);
+		if (source == NULL)
+			return DROP_no_source_address;
+	}
+	decrement_ttl(l3, packet->family);
+	cut_padding(packet);
+	if (is_tunnel)
+		write_tunnel(packet, job, source, bits);
+	return DROP_COUNT;
+}
+
+void encap_burst(struct packet *packets, const struct encap_job *jobs, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (packets[i].verdict != PACKET_PENDING)
+			continue;
+		unsigned reason = encap_packet(&packets[i], &jobs[i]);
+
+		if (reason != DROP_COUNT) {
+			packets[i].verdict = PACKET_DROP;
+			packets[i].reason = (uint8_t)reason;
+		}
+	}
+}
