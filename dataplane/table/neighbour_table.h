@@ -7,7 +7,7 @@
 //
 //	63            48 47                     0
 //	+---------------+------------------------+
-//	| stamp_s + 1   | MAC, as on the wire    |	0: not known
+//	| stamp         | MAC, as on the wire    |	0: not known; stamp = 1 + second mod 65535
 //	+---------------+------------------------+
 //
 // A MAC once learnt is used until another answer replaces it: a neighbour that falls silent is asked again and
@@ -60,7 +60,8 @@ int neighbour_table_intern(struct neighbour_table *table, uint8_t port,
 	const struct ip_addr *address, uint64_t epoch, uint32_t *ret_slot);
 
 // Frees the slots that no epoch from oldest_epoch on uses. Call it when no worker reads an older configuration any
-// more (after the grace period). Returns the number of slots freed. Context: main.
+// more (after the grace period). A freed slot rests until the next call, so no worker that still compares its
+// address sees another one grow in it. Returns the number of slots freed. Context: main.
 uint32_t neighbour_table_collect(struct neighbour_table *table, uint64_t oldest_epoch);
 
 // The slot's word. slot: of neighbour_table_intern(). Context: any.
@@ -72,11 +73,19 @@ static inline uint64_t neighbour_word(const uint64_t *words, uint32_t slot)
 // The array of words, for neighbour_word() and prefetch. It stays where it is for the table's life.
 const uint64_t *neighbour_table_words(const struct neighbour_table *table);
 
-// Stores an answer: address is at mac on port. now_s: seconds, any origin.
+// What a neighbour said.
+struct neighbour_answer {
+	uint8_t port;
+	uint8_t mac[6];
+	bool overrides; // may replace another MAC (RFC 4861 section 7.2.5); every ARP message may
+	struct ip_addr address;
+};
+
+// Stores an answer. now_s: seconds, any origin.
 // Returns true when a slot waits for this address. Written only when MAC or second changed.
-// Context: any worker. Cost: one hash look-up.
-bool neighbour_table_learn(struct neighbour_table *table, uint8_t port,
-	const struct ip_addr *address, const uint8_t mac[static 6], uint32_t now_s);
+// Context: any worker. Cost: one hash look-up. While main frees slots an answer may find none; it is asked for again.
+bool neighbour_table_learn(
+	struct neighbour_table *table, const struct neighbour_answer *answer, uint32_t now_s);
 
 // Collects the questions that are due and counts them as asked. capacity: room in ret; what does not fit comes
 // next time. Call it every 100 ms or so.
