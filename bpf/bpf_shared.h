@@ -8,6 +8,8 @@
 // Names in the kernel (15 letters): a loader knows its own programs and maps by them.
 #define DECAP_XDP_NAME "ringway_decap"
 #define DECAP_TC_NAME  "ringway_tcdecap"
+#define HC_ENCAP_NAME  "ringway_hcencap"
+#define STEER_NAME     "ringway_steer"
 
 #define DECAP_MAGIC        0x44575252u // "RRWD"
 #define DECAP_VERSION      1u
@@ -103,6 +105,7 @@ struct hc_tunnel {
 	__u8 type; // enum decap_tunnel
 	__u8 family;
 	__be16 gue_port;
+	__u32 ifindex; // where the backend is reached; 0: the interface that the program is on
 	__u8 source[16];
 	__u8 destination[16]; // the backend
 };
@@ -119,14 +122,24 @@ enum hc_counter {
 };
 #undef HC_COUNTER_ENUM
 
-#define STEER_VIPS_MAX  65536u
-#define STEER_PORTS_MAX 64u
+#define STEER_ADDRESSES_MAX 65536u
+#define STEER_SOCKETS_MAX   64u
 
-// The counters of xdp_steer, in the order of its map.
-enum steer_counter {
-	STEER_COUNTER_vip,       // to the worker: for a virtual address
-	STEER_COUNTER_neighbour, // to the worker: ARP or neighbour discovery for its own addresses
-	STEER_COUNTER_kernel,    // everything else
-	STEER_COUNTER_no_socket, // for the worker, but no AF_XDP socket on this queue
-	STEER_COUNTER_COUNT,
+// Value of steer_addresses, key is struct decap_prefix: what an address is.
+enum steer_kind {
+	STEER_VIP = 1,  // a virtual address
+	STEER_PORT = 2, // an address of the worker's port
 };
+
+#define STEER_COUNTERS(COUNTER)                                                           \
+	COUNTER(vip, "to the worker: for a virtual address")                              \
+	COUNTER(port, "to the worker: for an address of its port")                        \
+	COUNTER(neighbour, "to the worker: ARP or neighbour discovery for its addresses") \
+	COUNTER(kernel, "to the kernel: everything else")                                 \
+	COUNTER(no_socket, "to the kernel: for the worker, but no AF_XDP socket on this queue")
+
+#define STEER_COUNTER_ENUM(name, text) STEER_COUNTER_##name,
+enum steer_counter {
+	STEER_COUNTERS(STEER_COUNTER_ENUM) STEER_COUNTER_COUNT,
+};
+#undef STEER_COUNTER_ENUM

@@ -2,6 +2,7 @@
 #include "bpf/decap.h"
 
 #include "bpf/decap.skel.h"
+#include "bpf/program.h"
 #include "bpf/tc_hook.h"
 
 #include <bpf/bpf.h>
@@ -17,6 +18,14 @@
 // Our place among the filters of the hook: early, and not where a first filter without a number lands.
 #define TC_HANDLE   1
 #define TC_PRIORITY 50
+
+enum {
+	MAP_CONFIG,
+	MAP_LOCALS,
+	MAP_VIPS,
+	MAP_COUNTERS,
+	MAP_COUNT,
+};
 
 int decap_fail(struct decap_error *error, enum decap_exit exit, int code, const char *format, ...)
 {
@@ -51,84 +60,35 @@ static __u32 xdp_flags(enum decap_mode mode)
 	return mode == DECAP_MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
 }
 
-// Puts a map into its place in *decap if it is one of ours.
-static void keep_map(struct decap *decap, int fd)
-{
-	struct bpf_map_info info = {};
-	__u32 bytes = sizeof(info);
-	int *place = NULL;
-
-	if (bpf_obj_get_info_by_fd(fd, &info, &bytes) == 0) {
-		if (strcmp(info.name, "decap_config") == 0 &&
-			info.value_size == sizeof(struct decap_config))
-			place = &decap->config_fd;
-		else if (strcmp(info.name, "decap_locals") == 0 &&
-			info.key_size == sizeof(struct decap_address))
-			place = &decap->locals_fd;
-		else if (strcmp(info.name, "decap_vips") == 0 &&
-			info.key_size == sizeof(struct decap_prefix))
-			place = &decap->vips_fd;
-		else if (strcmp(info.name, "decap_counters") == 0 &&
-			info.value_size == sizeof(struct decap_count))
-			place = &decap->counters_fd;
-	}
-	if (place != NULL && *place < 0)
-		*place = fd;
-	else
-		close(fd);
-}
-
-static int open_maps(struct decap *decap)
-{
-	__u32 map_ids[16], zero = 0, bytes = sizeof(struct bpf_prog_info);
-	struct bpf_prog_info info = {
-		.nr_map_ids = sizeof(map_ids) / sizeof(*map_ids),
-		.map_ids = (__u64)(unsigned long)map_ids,
-	};
-
-	if (bpf_obj_get_info_by_fd(decap->program_fd, &info, &bytes) != 0)
-		return -errno;
-	if (strcmp(info.name, program_name(decap->mode)) != 0 ||
-		info.nr_map_ids > sizeof(map_ids) / sizeof(*map_ids))
-		return -ENOENT;
-	memcpy(decap->tag, info.tag, sizeof(decap->tag));
-	for (__u32 i = 0; i < info.nr_map_ids; i++) {
-		int fd = bpf_map_get_fd_by_id(map_ids[i]);
-
-		if (fd >= 0)
-			keep_map(decap, fd);
-	}
-	if (decap->config_fd < 0 || decap->locals_fd < 0 || decap->vips_fd < 0 ||
-		decap->counters_fd < 0 ||
-		bpf_map_lookup_elem(decap->config_fd, &zero, &decap->config) != 0 ||
-		decap->config.magic != DECAP_MAGIC)
-		return -ENOENT;
-	return 0;
-}
-
 // Opens a program by id. Returns -ENOENT when it is not ours.
 static int open_program(int ifindex, enum decap_mode mode, __u32 id, struct decap *ret)
 {
-	struct decap decap = {
-		.ifindex = ifindex,
-		.mode = mode,
-		.program_id = id,
-		.program_fd = bpf_prog_get_fd_by_id(id),
-		.config_fd = -1,
-		.locals_fd = -1,
-		.vips_fd = -1,
-		.counters_fd = -1,
+	static const struct program_map maps[MAP_COUNT] = {
+		[MAP_CONFIG] = {"decap_config", sizeof(__u32), sizeof(struct decap_config)},
+		[MAP_LOCALS] = {"decap_locals", sizeof(struct decap_address), sizeof(__u32)},
+		[MAP_VIPS] = {"decap_vips", sizeof(struct decap_prefix), sizeof(__u32)},
+		[MAP_COUNTERS] = {"decap_counters", sizeof(__u32), sizeof(struct decap_count)},
 	};
-	int error;
+	struct decap decap = {.ifindex = ifindex, .mode = mode, .program_id = id};
+	const __u32 zero = 0;
+	struct program program;
+	int error = program_open(id, program_name(mode), maps, MAP_COUNT, &program);
 
-	if (decap.program_fd < 0)
-		return -errno;
-	error = open_maps(&decap);
 	if (error != 0)
+		return error;
+	decap.program_fd = program.fd;
+	decap.config_fd = program.map_fds[MAP_CONFIG];
+	decap.locals_fd = program.map_fds[MAP_LOCALS];
+	decap.vips_fd = program.map_fds[MAP_VIPS];
+	decap.counters_fd = program.map_fds[MAP_COUNTERS];
+	memcpy(decap.tag, program.tag, sizeof(decap.tag));
+	if (bpf_map_lookup_elem(decap.config_fd, &zero, &decap.config) != 0 ||
+		decap.config.magic != DECAP_MAGIC) {
 		decap_close(&decap);
-	else
-		*ret = decap;
-	return error;
+		return -ENOENT;
+	}
+	*ret = decap;
+	return 0;
 }
 
 void decap_close(struct decap *decap)
@@ -172,51 +132,6 @@ int decap_find(int ifindex, struct decap *ret)
 	return find_tc(ifindex, ret);
 }
 
-size_t decap_read_keys(int map_fd, void *ret_keys, size_t key_bytes, size_t max)
-{
-	char *keys = ret_keys;
-	const void *previous = NULL;
-	size_t count = 0;
-
-	while (count < max &&
-		bpf_map_get_next_key(map_fd, previous, keys + count * key_bytes) == 0) {
-		previous = keys + count * key_bytes;
-		count++;
-	}
-	return count;
-}
-
-static bool has_key(const void *keys, size_t count, size_t key_bytes, const void *key)
-{
-	for (size_t i = 0; i < count; i++)
-		if (memcmp((const char *)keys + i * key_bytes, key, key_bytes) == 0)
-			return true;
-	return false;
-}
-
-// Makes a map hold exactly these keys. New ones come first, so that no wanted key is ever missing.
-static int sync_keys(int map_fd, const void *wanted, size_t count, size_t key_bytes, size_t max)
-{
-	const __u32 value = 1;
-	char *present = calloc(max, key_bytes);
-	size_t present_count;
-	int error = 0;
-
-	if (present == NULL)
-		return -ENOMEM;
-	present_count = decap_read_keys(map_fd, present, key_bytes, max);
-	for (size_t i = 0; i < count && error == 0; i++)
-		if (bpf_map_update_elem(
-			    map_fd, (const char *)wanted + i * key_bytes, &value, BPF_ANY) != 0)
-			error = -errno;
-	for (size_t i = 0; i < present_count && error == 0; i++)
-		if (!has_key(wanted, count, key_bytes, present + i * key_bytes) &&
-			bpf_map_delete_elem(map_fd, present + i * key_bytes) != 0)
-			error = -errno;
-	free(present);
-	return error;
-}
-
 // Writes settings into a program's maps, addresses before the switches that make use of them.
 static int fill_maps(const struct decap *decap, const struct decap_settings *settings)
 {
@@ -229,11 +144,10 @@ static int fill_maps(const struct decap *decap, const struct decap_settings *set
 	const __u32 zero = 0;
 	int error;
 
-	error = sync_keys(decap->vips_fd, settings->vips, settings->vip_count,
-		sizeof(settings->vips[0]), DECAP_VIPS_MAX);
+	error = program_sync_map(decap->vips_fd, settings->vips, NULL, settings->vip_count);
 	if (error == 0)
-		error = sync_keys(decap->locals_fd, settings->locals, settings->local_count,
-			sizeof(settings->locals[0]), DECAP_LOCALS_MAX);
+		error = program_sync_map(
+			decap->locals_fd, settings->locals, NULL, settings->local_count);
 	if (error == 0 && bpf_map_update_elem(decap->config_fd, &zero, &config, BPF_ANY) != 0)
 		error = -errno;
 	return error;
@@ -448,26 +362,5 @@ int decap_detach(int ifindex, struct decap_error *ret_error)
 
 int decap_read_counters(const struct decap *decap, struct decap_count ret[DECAP_COUNTER_COUNT])
 {
-	int cpu_count = libbpf_num_possible_cpus();
-	struct decap_count sums[DECAP_COUNTER_COUNT] = {};
-	struct decap_count *values;
-
-	if (cpu_count < 0)
-		return cpu_count;
-	values = calloc((size_t)cpu_count, sizeof(*values));
-	if (values == NULL)
-		return -ENOMEM;
-	for (__u32 i = 0; i < DECAP_COUNTER_COUNT; i++) {
-		if (bpf_map_lookup_elem(decap->counters_fd, &i, values) != 0) {
-			free(values);
-			return -errno;
-		}
-		for (int cpu = 0; cpu < cpu_count; cpu++) {
-			sums[i].packets += values[cpu].packets;
-			sums[i].bytes += values[cpu].bytes;
-		}
-	}
-	free(values);
-	memcpy(ret, sums, sizeof(sums));
-	return 0;
+	return program_read_counters(decap->counters_fd, DECAP_COUNTER_COUNT, ret);
 }

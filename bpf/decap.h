@@ -84,11 +84,8 @@ int decap_attach(int ifindex, const struct decap_settings *settings, enum decap_
 // the clsact qdisc if attach made it and nobody uses it. Returns 0, -ENOENT when there is nothing of ours.
 int decap_detach(int ifindex, struct decap_error *ret_error);
 
-// Sums a program's counters over all CPUs.
+// Sums a program's counters over all CPUs. Returns 0 or -errno; then *ret is undefined.
 int decap_read_counters(const struct decap *decap, struct decap_count ret[DECAP_COUNTER_COUNT]);
-
-// Reads all keys of a program's map of addresses or prefixes. Returns the number of keys read, at most max.
-size_t decap_read_keys(int map_fd, void *ret_keys, size_t key_bytes, size_t max);
 
 // "native", "generic", "tc".
 const char *decap_mode_name(enum decap_mode mode);

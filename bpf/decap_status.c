@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bpf/decap_status.h"
 
+#include "bpf/program.h"
+
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -40,8 +42,7 @@ static json_t *describe_vips(const struct decap *decap)
 {
 	struct decap_prefix *keys = calloc(DECAP_VIPS_MAX, sizeof(*keys));
 	json_t *list = json_array();
-	size_t count =
-		keys ? decap_read_keys(decap->vips_fd, keys, sizeof(*keys), DECAP_VIPS_MAX) : 0;
+	size_t count = keys ? program_read_keys(decap->vips_fd, keys, DECAP_VIPS_MAX) : 0;
 	char text[DECAP_PREFIX_TEXT_BYTES];
 
 	for (size_t i = 0; i < count; i++)
@@ -54,8 +55,7 @@ static json_t *describe_locals(const struct decap *decap)
 {
 	struct decap_address *keys = calloc(DECAP_LOCALS_MAX, sizeof(*keys));
 	json_t *list = json_array();
-	size_t count =
-		keys ? decap_read_keys(decap->locals_fd, keys, sizeof(*keys), DECAP_LOCALS_MAX) : 0;
+	size_t count = keys ? program_read_keys(decap->locals_fd, keys, DECAP_LOCALS_MAX) : 0;
 	char text[INET6_ADDRSTRLEN];
 
 	for (size_t i = 0; i < count; i++) {

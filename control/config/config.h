@@ -16,19 +16,21 @@
 
 struct arena;
 
-#define CONFIG_BYTES_MAX      (32u << 20) // of one file
-#define CONFIG_NAME_BYTES     64u         // with the NUL
-#define CONFIG_WEIGHT_MAX     65535u
-#define CONFIG_SERVICES_MAX   SNAPSHOT_SERVICES_MAX
-#define CONFIG_POOLS_MAX      SNAPSHOT_POOLS_MAX
-#define CONFIG_BACKENDS_MAX   RING_MEMBERS_MAX // a pool
-#define CONFIG_TAGS_MAX       64u              // a backend or service
-#define CONFIG_PORTS_MAX      1024u            // a service
-#define CONFIG_WORKERS_MAX    64u
-#define CONFIG_LINKS_MAX      32u
-#define CONFIG_IDLE_MAX_S     7200u
-#define CONFIG_GUE_PORT       6080u
-#define CONFIG_POINTS_DEFAULT 16u
+#define CONFIG_BYTES_MAX       (32u << 20) // of one file
+#define CONFIG_NAME_BYTES      64u         // with the NUL
+#define CONFIG_WEIGHT_MAX      65535u
+#define CONFIG_SERVICES_MAX    SNAPSHOT_SERVICES_MAX
+#define CONFIG_POOLS_MAX       SNAPSHOT_POOLS_MAX
+#define CONFIG_BACKENDS_MAX    RING_MEMBERS_MAX // a pool
+#define CONFIG_TAGS_MAX        64u              // a backend or service
+#define CONFIG_PORTS_MAX       1024u            // a service
+#define CONFIG_WORKERS_MAX     64u
+#define CONFIG_LINKS_MAX       32u
+#define CONFIG_IDLE_MAX_S      7200u
+#define CONFIG_GUE_PORT        6080u
+#define CONFIG_V1_POINTS       160u
+#define CONFIG_POINTS_DEFAULT  16u
+#define CONFIG_BALANCE_DEFAULT 10000u // millionths
 
 struct config_prefix {
 	struct ip_addr address; // family ADDR_NONE: not set
@@ -183,6 +185,9 @@ void config_node_free(struct config_node *node);
 
 // A deep copy, or NULL when memory is short.
 struct config_pools *config_pools_copy(const struct config_pools *pools);
+
+// Gives the parts of a ring that were left out (0) their defaults for its version.
+void config_ring_complete(struct config_ring *ring);
 
 // Find by name; NULL when there is none. Cost: linear.
 struct config_pool *config_pool_find(const struct config_pools *pools, const char *name);

@@ -48,6 +48,8 @@ struct config_finding {
 #define CONFIG_FINDINGS_MAX 100u // more are counted, not kept
 
 struct config_tree;
+struct tree_mark;
+struct tree_node;
 
 struct config_report {
 	const char *file; // name for messages, not owned
@@ -73,6 +75,17 @@ __attribute__((format(printf, 5, 6))) void config_report_add(struct config_repor
 // The same as a warning: it does not refuse the file.
 __attribute__((format(printf, 5, 6))) void config_report_warn(struct config_report *report,
 	enum config_code code, const char *path, const char *hint, const char *format, ...);
+
+// Adds an error at a place of the source.
+void config_report_add_at(struct config_report *report, enum config_code code,
+	const struct tree_mark *mark, const char *hint, const char *text);
+
+// Adds an error about a key itself (CONFIG_UNKNOWN_KEY, CONFIG_DUPLICATE_KEY).
+void config_report_add_key(struct config_report *report, enum config_code code,
+	const struct tree_node *node, const char *hint);
+
+// Puts the findings into the order of the file. The readers do so at their end.
+void config_report_sort(struct config_report *report);
 
 // Prints all findings for people, with carets, and a last line that counts them.
 void config_report_print(const struct config_report *report, FILE *out);
