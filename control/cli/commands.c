@@ -3,6 +3,7 @@
 #include "control/cli/cli.h"
 #include "control/cli/drops.h"
 #include "control/cli/help.h"
+#include "control/cli/simulate.h"
 
 #define ANSWER(name) (1u << ANSWER_##name)
 
@@ -14,6 +15,26 @@ static const struct cli_column drop_columns[] = {
 };
 
 const struct cli_command cli_commands[] = {
+	{
+		.noun = "ring",
+		.verb = "simulate",
+		.summary = "predict and simulate the balance and memory of a ring",
+		.details =
+			"Builds real rings of N backends (10.r.x.y:80) and compares their spread with the "
+			"formula sqrt((K-k)/(k(K+1))) for a backend with k of K points, taken as root mean "
+			"square over the backends; with equal weights that is sqrt((N-1)/(Nk+1)).\n\n"
+			"Equal hashes are cut to one. v1 and v2 give it to the lowest address, which costs "
+			"the higher ones a part of their share that grows with the points; v3 gives it to "
+			"a fair winner. --target-cv says how many points a weight reach a spread. --sweep "
+			"measures a range of points under both rules.",
+		.options = CLI_BIT(CLI_BACKENDS) | CLI_BIT(CLI_WEIGHTS) | CLI_BIT(CLI_RING) |
+			CLI_BIT(CLI_POINTS) | CLI_BIT(CLI_RUNS) | CLI_BIT(CLI_SEED) |
+			CLI_BIT(CLI_WORKERS) | CLI_BIT(CLI_NODES) | CLI_BIT(CLI_TARGET_CV) |
+			CLI_BIT(CLI_SWEEP) | CLI_BIT(CLI_SVG),
+		.flags = CLI_OFFLINE,
+		.answers = ANSWER(REFUSED),
+		.run = simulate_run,
+	},
 	{
 		.noun = "drop",
 		.verb = "list",

@@ -54,7 +54,7 @@ const struct cli_option_info cli_options[CLI_OPTION_COUNT] = {
 	[CLI_SEED] = {"seed", 0, CLI_NUMBER, "N", "first set of addresses"},
 	[CLI_WORKERS] = {"workers", 0, CLI_NUMBER, "N",
 		"workers of a node, for the memory figures"},
-	[CLI_NODES] = {"nodes", 0, CLI_NUMBER, "N", "nodes, for the memory figures"},
+	[CLI_NODES] = {"nodes", 0, CLI_NUMBER, "N", "nodes of the fleet, for the memory figures"},
 	[CLI_WORKER] = {"worker", 0, CLI_NUMBER, "N", "one worker alone"},
 	[CLI_MOVE_ESTABLISHED] = {"move-established", 0, CLI_FLAG, NULL,
 		"established flows choose again too; needs --yes"},

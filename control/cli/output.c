@@ -3,6 +3,7 @@
 
 #include "control/cli/cli.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <libsmartcols/libsmartcols.h>
 #include <math.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #define COLUMNS_MAX 24u
+#define LABEL_BYTES 64u
 
 static const char *const formats[OUTPUT_COUNT] = {"table", "wide", "json", "jsonl", "yaml", "name"};
 
@@ -141,6 +143,27 @@ static const json_t *field_of(const json_t *row, const char *path)
 	return NULL;
 }
 
+// A field's name for people: without its unit, in words.
+static void label_of(const char *field, bool upper, char ret[LABEL_BYTES])
+{
+	static const char *const units[] = {"_bytes", "_share", "_ppm", "_ratio", "_ns"};
+	size_t length = strlen(field);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (ends_with(field, units[i])) {
+			length -= strlen(units[i]);
+			break;
+		}
+	}
+	snprintf(ret, LABEL_BYTES, "%.*s", (int)length, field);
+	for (char *c = ret; *c; c++) {
+		if (*c == '_')
+			*c = ' ';
+		else if (upper)
+			*c = (char)toupper((unsigned char)*c);
+	}
+}
+
 // The columns that a run shows: those of the command, or one for each field of the first row.
 static unsigned pick_columns(const struct cli_column *columns, const json_t *rows, bool wide,
 	struct cli_column ret[COLUMNS_MAX])
@@ -213,8 +236,14 @@ static int print_table(FILE *out, const struct cli_column *columns, const json_t
 	scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
 	for (unsigned c = 0; c < count && !error; c++) {
 		int flags = column_is_numeric(picked[c].field, rows) ? SCOLS_FL_RIGHT : 0;
+		const char *heading = picked[c].heading;
+		char label[LABEL_BYTES];
 
-		if (scols_table_new_column(table, picked[c].heading, 0, flags) == NULL)
+		if (columns == NULL) {
+			label_of(picked[c].field, true, label);
+			heading = label;
+		}
+		if (scols_table_new_column(table, heading, 0, flags) == NULL)
 			error = -ENOMEM;
 	}
 	json_array_foreach (rows, i, row) {
@@ -230,12 +259,14 @@ static int print_table(FILE *out, const struct cli_column *columns, const json_t
 // One step of print_fields(): a field and its value, objects indented below their name.
 static int print_field(FILE *out, const char *key, const json_t *value, int depth, bool wide)
 {
+	char label[LABEL_BYTES];
 	const char *inner_key;
 	json_t *inner;
 	int error = 0;
 
+	label_of(key, false, label);
 	if (json_is_object(value) && depth < 4) {
-		fprintf(out, "%*s%s:\n", depth * 2, "", key);
+		fprintf(out, "%*s%s:\n", depth * 2, "", label);
 		json_object_foreach ((json_t *)value, inner_key, inner) {
 			if (!error)
 				error = print_field(out, inner_key, inner, depth + 1, wide);
@@ -243,14 +274,14 @@ static int print_field(FILE *out, const char *key, const json_t *value, int dept
 		return error;
 	}
 	if (json_is_array(value) && json_is_object(json_array_get(value, 0))) {
-		fprintf(out, "%*s%s:\n", depth * 2, "", key);
+		fprintf(out, "%*s%s:\n", depth * 2, "", label);
 		return print_table(out, NULL, value, wide);
 	}
 	char *text = output_text(key, value, wide);
 
 	if (text == NULL)
 		return -ENOMEM;
-	fprintf(out, "%*s%-*s %s\n", depth * 2, "", 24 - depth * 2, key, text);
+	fprintf(out, "%*s%-*s %s\n", depth * 2, "", 24 - depth * 2, label, text);
 	free(text);
 	return 0;
 }

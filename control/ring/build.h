@@ -24,6 +24,11 @@ uint32_t ring_points_count(struct ring_points *points);
 uint32_t ring_points_generated(const struct ring_points *points);
 uint32_t ring_points_members(const struct ring_points *points);
 
+// Computes the hashes that each owner gets, without making an image: for rings that are only looked at.
+// ties: the version whose order of equal hashes decides. ret_arcs: ring_points_members() words, summing to 2^32, or
+// all 0 if there is no point. Cost: one pass over the points.
+void ring_points_arcs(const struct ring_points *points, enum ring_version ties, uint64_t *ret_arcs);
+
 // Bytes of the image that ring_points_write() makes.
 size_t ring_points_image_bytes(struct ring_points *points);
 

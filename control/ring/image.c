@@ -164,6 +164,29 @@ uint32_t ring_points_members(const struct ring_points *points)
 	return points->member_count;
 }
 
+void ring_points_arcs(const struct ring_points *points, enum ring_version ties, uint64_t *ret_arcs)
+{
+	struct ring_points view = *points;
+	struct cut cut = {.points = &view};
+	struct cut_point block[BLOCK];
+	uint64_t covered = 0;
+	uint32_t taken, first_owner = 0;
+
+	view.version = ties;
+	memset(ret_arcs, 0, points->member_count * sizeof(*ret_arcs));
+	while ((taken = cut_next(&cut, block)) > 0) {
+		if (covered == 0)
+			first_owner = block[0].owner;
+		for (uint32_t i = 0; i < taken; i++) {
+			ret_arcs[block[i].owner] += (uint64_t)block[i].hash + 1 - covered;
+			covered = (uint64_t)block[i].hash + 1;
+		}
+	}
+	// Past the last point comes the first one again.
+	if (covered > 0)
+		ret_arcs[first_owner] += (UINT64_C(1) << 32) - covered;
+}
+
 size_t ring_points_image_bytes(struct ring_points *points)
 {
 	struct ring_header header;
