@@ -114,6 +114,7 @@ static enum cutover_code advance_from(struct order *order)
 	const struct cutover_stage *stage = &next->spec.stages[next->stage];
 	uint32_t higher = cutover_stage_next_share(stage, next->share);
 	bool last = next->stage + 1 == next->spec.stage_count;
+	char why[CUTOVER_REASON_BYTES];
 
 	if (higher > next->share) {
 		move_raise(next, higher);
@@ -124,9 +125,8 @@ static enum cutover_code advance_from(struct order *order)
 		if (code != CUTOVER_OK)
 			return code;
 		move_begin_stage(next, next->stage + 1, order->now_ms);
-	} else if (cutover_share_min(next) < GATE_SHARE_ALL) {
-		return answer(order, CUTOVER_REFUSED,
-			"all stages are done, but an override or cap holds a datacenter back");
+	} else if (cutover_held_back(next, why)) {
+		return answer(order, CUTOVER_REFUSED, "%s; set its share", why);
 	} else {
 		move_enter(next, CUTOVER_FULL, order->now_ms);
 		return CUTOVER_OK;

@@ -83,6 +83,23 @@ uint32_t cutover_share_max(const struct cutover *cutover)
 	return most;
 }
 
+bool cutover_held_back(const struct cutover *cutover, char *ret)
+{
+	for (uint32_t i = 0; i < cutover->spec.datacenter_count; i++) {
+		enum threshold_cause cause;
+		char text[CUTOVER_SHARE_TEXT_BYTES];
+		uint32_t share = share_of(cutover, i, false, &cause);
+
+		if (share == GATE_SHARE_ALL)
+			continue;
+		cutover_share_format(share, text);
+		move_say(ret, "all stages are done, but %s is at %s: %s",
+			cutover->spec.datacenters[i], text, threshold_cause_text(cause));
+		return true;
+	}
+	return false;
+}
+
 bool cutover_applied(
 	const struct cutover *cutover, const struct cutover_facts *facts, bool all, char *ret_why)
 {
@@ -143,11 +160,8 @@ static enum cutover_event after_soak(const struct cutover *cutover, struct happe
 	}
 	if (cutover->stage + 1 < spec->stage_count)
 		return CUTOVER_STAGE_NEXT;
-	if (cutover_share_min(cutover) == GATE_SHARE_ALL)
-		return CUTOVER_COMPLETE;
-	move_say(happening->reason,
-		"all stages are done, but an override or cap holds a datacenter back");
-	return CUTOVER_STAGE_DONE;
+	return cutover_held_back(cutover, happening->reason) ? CUTOVER_STAGE_DONE
+							     : CUTOVER_COMPLETE;
 }
 
 static void look_at_soak(struct cutover *cutover, const struct cutover_facts *facts,

@@ -157,5 +157,9 @@ bool cutover_applied(
 uint32_t cutover_share_min(const struct cutover *cutover);
 uint32_t cutover_share_max(const struct cutover *cutover);
 
+// Names the first datacenter that is below 100 %, and why: "fra is at 30%: cap of the datacenter".
+// Returns false when there is none. ret: CUTOVER_REASON_BYTES.
+bool cutover_held_back(const struct cutover *cutover, char *ret);
+
 const char *cutover_pause_name(enum cutover_pause pause);
 bool cutover_pause_find(const char *name, enum cutover_pause *ret);
