@@ -148,40 +148,48 @@ void answer_discovery(struct packet *packet, const uint8_t mac[static 6])
 	packet->port_out = packet->port_in;
 }
 
-void answer_echo(struct packet *packet)
+// Makes the request's ICMP header that of the reply.
+static void turn_icmp(struct wire_icmp *icmp, unsigned length, bool is_v6)
 {
-	bool is_v6 = packet->family == ADDR_V6;
-	unsigned header_bytes = is_v6 ? sizeof(struct wire_ip6) : sizeof(struct wire_ip4);
-	uint8_t *old = packet->data + packet->l3_offset;
-	struct wire_icmp *icmp = (struct wire_icmp *)(packet->data + packet->l4_offset);
-	unsigned length = packet->l3_offset + packet->l3_length - packet->l4_offset;
 	uint16_t was, is;
-
-	if (!is_unicast_frame(packet) || !is_unicast_destination(packet)) {
-		drop(packet, DROP_not_for_us);
-		return;
-	}
-	struct header header = {
-		.source = packet->key.destination,
-		.destination = packet->key.source,
-		.payload = length,
-		.class = is_v6
-			? (uint8_t)(be32toh(((struct wire_ip6 *)old)->version_class_label_be) >> 20)
-			: ((struct wire_ip4 *)old)->tos,
-		.ttl = ANSWER_TTL,
-		.protocol = is_v6 ? WIRE_PROTO_ICMP6 : WIRE_PROTO_ICMP,
-	};
 
 	memcpy(&was, icmp, sizeof(was));
 	icmp->type = is_v6 ? WIRE_ICMP6_ECHO_REPLY : WIRE_ICMP_ECHO_REPLY;
 	memcpy(&is, icmp, sizeof(is));
 	// Swapping the addresses of the pseudo-header changes no sum.
 	icmp->checksum_be = checksum_update(icmp->checksum_be, was, is);
-	turn_link(packet, (uint8_t *)icmp - header_bytes);
+	// Without a pseudo-header a reply may be all zero but for its checksum, which is then the other zero.
+	if (icmp->checksum_be == 0 && !is_v6)
+		icmp->checksum_be = checksum_finish(checksum_add(0, icmp, length));
+}
+
+void answer_echo(struct packet *packet)
+{
+	bool is_v6 = packet->family == ADDR_V6;
+	unsigned header_bytes = is_v6 ? sizeof(struct wire_ip6) : sizeof(struct wire_ip4);
+	const uint8_t *l3 = packet->data + packet->l3_offset;
+	struct wire_icmp *icmp = (struct wire_icmp *)(packet->data + packet->l4_offset);
+	unsigned length = packet->l3_offset + packet->l3_length - packet->l4_offset;
+	struct header header = {
+		.source = packet->key.destination,
+		.destination = packet->key.source,
+		.payload = length,
+		.class = header_class(l3, packet->family),
+		.ttl = ANSWER_TTL,
+		.protocol = is_v6 ? WIRE_PROTO_ICMP6 : WIRE_PROTO_ICMP,
+	};
+	uint8_t *reply = (uint8_t *)icmp - header_bytes;
+
+	if (!is_unicast_frame(packet) || !is_unicast_destination(packet)) {
+		drop(packet, DROP_not_for_us);
+		return;
+	}
+	turn_icmp(icmp, length, is_v6);
+	turn_link(packet, reply);
 	if (is_v6)
-		header_write6((uint8_t *)icmp - header_bytes, &header);
+		header_write6(reply, &header);
 	else
-		header_write4((uint8_t *)icmp - header_bytes, &header);
+		header_write4(reply, &header);
 	packet->l4_offset = (uint16_t)(packet->l3_offset + header_bytes);
 	packet->payload_offset = (uint16_t)(packet->l4_offset + sizeof(*icmp));
 	set_length(packet, header_bytes + length);

@@ -51,6 +51,8 @@ static inline int checksum_is_right(uint64_t sum)
 
 // The new checksum after one 16-bit word changed: RFC 1624 equation 3, ~(~HC + ~m + m'). Equation 4 and that of
 // RFC 1141 get one value wrong. All three in memory order.
+// Returns what a new sum would, but for one message: all zero after the change, it needs 0xffff and gets 0. IP
+// headers and pseudo-headers are never all zero; an empty ICMP echo reply can be (answer_echo()).
 static inline uint16_t checksum_update(uint16_t checksum, uint16_t from, uint16_t to)
 {
 	return checksum_finish((uint64_t)(uint16_t)~checksum + (uint16_t)~from + to);

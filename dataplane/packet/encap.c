@@ -51,18 +51,6 @@ static unsigned inner_ttl(const uint8_t *l3, unsigned family)
 				 : ((const struct wire_ip4 *)l3)->ttl;
 }
 
-// DSCP and ECN of the packet inside. Both are copied outwards: RFC 2983 section 4.1 (uniform model) and RFC 6040
-// section 4.1 (normal mode, CE included), which asks the decapsulator to carry marks back in.
-static uint8_t inner_class(const uint8_t *l3, unsigned family)
-{
-	if (family == ADDR_V6) {
-		uint32_t word_be = ((const struct wire_ip6 *)l3)->version_class_label_be;
-
-		return (uint8_t)(be32toh(word_be) >> 20);
-	}
-	return ((const struct wire_ip4 *)l3)->tos;
-}
-
 // UDP's checksum stays zero: RFC 768 allows it over IPv4, RFC 6935 and RFC 6936 section 4 for tunnels over IPv6;
 // the packet inside has its own.
 static void write_gue(uint8_t *at, const struct packet *packet, uint16_t port_be, uint8_t protocol)
@@ -177,7 +165,9 @@ static void write_tunnel(struct packet *packet, const struct encap_job *job,
 	struct header header = {
 		.destination = job->destination->bytes,
 		.payload = shims[tunnel].bytes + packet->l3_length,
-		.class = inner_class(l3, packet->family),
+		// DSCP and ECN are copied outwards: RFC 2983 section 4.1 (uniform model), RFC 6040 section 4.1
+		// (normal mode, CE included), which asks the decapsulator to carry marks back in.
+		.class = header_class(l3, packet->family),
 		.ttl = ENCAP_TTL,
 		.protocol = shims[tunnel].protocol ? shims[tunnel].protocol : inner_protocol,
 	};

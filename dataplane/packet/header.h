@@ -2,6 +2,7 @@
 // Writes the IP headers that are made here: outer ones and those of answers. Private to dataplane/packet.
 #pragma once
 
+#include "common/addr.h"
 #include "dataplane/packet/checksum.h"
 #include "dataplane/packet/wire.h"
 
@@ -15,6 +16,15 @@ struct header {
 	uint8_t ttl;
 	uint8_t protocol;
 };
+
+// DSCP and ECN of an IP header of either family.
+static inline uint8_t header_class(const uint8_t *l3, unsigned family)
+{
+	if (family == ADDR_V6)
+		return (uint8_t)(be32toh(((const struct wire_ip6 *)l3)->version_class_label_be) >>
+			20);
+	return ((const struct wire_ip4 *)l3)->tos;
+}
 
 // Every field is written: the memory holds remains of another header.
 // DF is set and the identification zero: an atomic datagram, whose identification means nothing (RFC 6864
