@@ -16,8 +16,10 @@ static const struct flow_idle idle = {
 
 static struct flow_table *make(uint32_t entries, uint32_t now_s)
 {
-	void *memory = aligned_alloc(FLOW_TABLE_ALIGN, flow_table_footprint(entries));
+	void *memory = NULL;
 
+	CU_ASSERT_EQUAL_FATAL(
+		posix_memalign(&memory, FLOW_TABLE_ALIGN, flow_table_footprint(entries)), 0);
 	return flow_table_format(memory, entries, now_s);
 }
 
