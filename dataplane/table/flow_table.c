@@ -46,7 +46,7 @@ static const uint8_t ranks[FLOW_STATE_COUNT] = {
 };
 // clang-format on
 
-static uint32_t idle_of(enum flow_state state, const struct flow_idle *idle)
+uint32_t flow_idle_s(enum flow_state state, const struct flow_idle *idle)
 {
 	switch (state) {
 	case FLOW_STATE_SYN:
@@ -139,7 +139,7 @@ bool flow_table_advance(struct flow_table *table, struct flow_entry *entry, enum
 	enum flow_state state = flow_word_state(entry->word);
 	uint8_t next = transitions[state][event];
 	enum flow_state next_state = (enum flow_state)(next & ~ABORT);
-	uint32_t idle_s = idle_of(next_state, idle);
+	uint32_t idle_s = flow_idle_s(next_state, idle);
 	uint32_t beyond = flow_word_remaining_s(entry->word, table->clock_s) - idle_s - 1;
 
 	// The deadline is as good as new when idle_s < remaining <= idle_s + granule.
@@ -244,7 +244,7 @@ enum flow_insert flow_table_insert(struct flow_table *table, uint64_t hash, enum
 		return FLOW_INSERT_NOT_WORTH_STORING;
 	}
 	word = flow_word_set_choice(word, choice->backend, choice->uses_new);
-	word = with_life(word, state, idle_of(state, idle), table->clock_s);
+	word = with_life(word, state, flow_idle_s(state, idle), table->clock_s);
 	return place(table, hash, word, ret);
 }
 

@@ -144,6 +144,9 @@ bool flow_table_advance(struct flow_table *table, struct flow_entry *entry, enum
 // Gives a flow that was found another backend; state and deadline stay. Context: the owner.
 void flow_table_reroute(struct flow_entry *entry, const struct flow_choice *choice);
 
+// The idle time that holds in a state.
+uint32_t flow_idle_s(enum flow_state state, const struct flow_idle *idle);
+
 // Stores a flow. ret: the flow's entry, with slot NULL when it has none; it may hold another choice than was asked
 // for (FLOW_INSERT_FOUND).
 // Context: the owner. Cost: the bucket is in the cache after flow_table_find_burst().

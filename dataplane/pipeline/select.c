@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Selection for flows that have no backend yet, or one that left: gate, ring, flow table; and what a cutover is judged
+// by: counts of each ring, shadow comparison, early aborts, traces.
+#include "common/selection.h"
+
+#include "dataplane/packet/parse.h"
+#include "dataplane/pipeline/pipeline_state.h"
+
+// The hash that gate and ring see for a packet. An ID that the client made up names no server, so the flow is hashed.
+static uint32_t ring_hash_of(struct pipeline_worker *worker, struct packet *packet,
+	const struct snapshot_service *service)
+{
+	const struct snapshot *snapshot = &worker->forwarding->snapshot;
+	const uint8_t *id = NULL;
+	size_t length = 0;
+
+	if (service->affinity == FLOW_AFFINITY_QUIC && parse_quic_id(packet) &&
+		!(packet->flags & PACKET_QUIC_CLIENT_ID) && packet->connection_id_length > 0) {
+		id = packet->data + packet->connection_id_offset;
+		length = packet->connection_id_length < PIPELINE_QUIC_ID_BYTES
+			? packet->connection_id_length
+			: PIPELINE_QUIC_ID_BYTES;
+		count(worker, COUNTER_quic_routed);
+	}
+	return selection_ring_hash(snapshot, service, &packet->key, packet->hash, id, length);
+}
+
+static void book_no_backend(struct pipeline_worker *worker, struct packet *packet,
+	const struct snapshot_service *service, const struct selection *selection)
+{
+	const struct ring *ring = &worker->forwarding->snapshot.rings[selection->ring];
+	struct stats_pool *pool = &worker->stats.pools[service->pool];
+
+	if (selection->uses_new)
+		pool->drops_new++;
+	else
+		pool->drops_old++;
+	drop(packet, ring->header->point_count == 0 ? DROP_ring_empty : DROP_all_unusable);
+}
+
+void select_book_abort(struct pipeline_worker *worker, uint32_t pool, bool uses_new)
+{
+	if (uses_new)
+		worker->stats.pools[pool].aborts_new++;
+	else
+		worker->stats.pools[pool].aborts_old++;
+}
+
+uint64_t select_peek_others(const struct pipeline_worker *worker, uint64_t hash)
+{
+	const struct pipeline *pipeline = worker->pipeline;
+
+	// All buckets are asked for first: the misses overlap, whatever the number of workers.
+	for (uint32_t i = 0; i < pipeline->worker_count; i++) {
+		if (i != worker->index && pipeline->flow_tables[i] != NULL)
+			flow_table_prefetch(pipeline->flow_tables[i], hash);
+	}
+	for (uint32_t i = 0; i < pipeline->worker_count; i++) {
+		uint64_t word = 0;
+
+		if (i != worker->index && pipeline->flow_tables[i] != NULL)
+			word = flow_table_peek(pipeline->flow_tables[i], hash, worker->now_s);
+		if (word != 0)
+			return word;
+	}
+	return 0;
+}
+
+// The pick of one ring for a shadow comparison or a trace.
+static uint32_t pick_on(const struct snapshot *snapshot, uint32_t ring, uint32_t ring_hash)
+{
+	uint32_t owner;
+
+	if (ring == SNAPSHOT_NO_RING)
+		return SELECTION_NO_BACKEND;
+	owner = ring_lookup(&snapshot->rings[ring], ring_hash);
+	return owner == RING_NO_OWNER ? SELECTION_NO_BACKEND
+				      : ring_member(&snapshot->rings[ring], owner);
+}
+
+static void trace(struct pipeline_worker *worker, const struct packet *packet,
+	const struct snapshot_service *service, const struct selection *selection)
+{
+	const struct snapshot *snapshot = &worker->forwarding->snapshot;
+	int64_t offset_ns =
+		__atomic_load_n(&worker->pipeline->realtime_offset_ns, __ATOMIC_RELAXED);
+	struct ipc_trace record = {
+		.time_ns = worker->now_ns + (uint64_t)offset_ns,
+		.key = packet->key,
+		.service = packet->service,
+		.ring_hash = packet->ring_hash,
+		.bucket = selection->bucket,
+		.backend_old = pick_on(snapshot, service->ring_old, packet->ring_hash),
+		.backend_new = pick_on(snapshot, service->ring_new, packet->ring_hash),
+		.backend = packet->backend,
+		.threshold = snapshot_threshold(&snapshot->pools[service->pool]),
+		.uses_new = selection->uses_new,
+		.worker = (uint8_t)worker->index,
+	};
+
+	trace_ring_push(&worker->scratch->traces, &record);
+}
+
+// What is counted for a new flow, besides its packets.
+static void book_new_flow(struct pipeline_worker *worker, const struct packet *packet,
+	const struct snapshot_service *service, const struct selection *selection)
+{
+	const struct snapshot *snapshot = &worker->forwarding->snapshot;
+	struct stats_pool *pool = &worker->stats.pools[service->pool];
+	uint32_t sample = __atomic_load_n(&worker->pipeline->trace_sample, __ATOMIC_RELAXED);
+
+	worker->stats.services[packet->service].new_flows++;
+	worker->stats.backends[packet->backend].new_flows++;
+	if (selection->uses_new)
+		pool->new_flows_new++;
+	else
+		pool->new_flows_old++;
+	if (service->ring_new != SNAPSHOT_NO_RING &&
+		is_sampled(packet->hash, PIPELINE_SHADOW_SHIFT)) {
+		bool same = pick_on(snapshot, service->ring_old, packet->ring_hash) ==
+			pick_on(snapshot, service->ring_new, packet->ring_hash);
+
+		count(worker, same ? COUNTER_shadow_same : COUNTER_shadow_different);
+	}
+	if (sample != 0 && is_sampled(packet->hash, sample - 1))
+		trace(worker, packet, service, selection);
+}
+
+static void book_insert(struct pipeline_worker *worker, enum flow_insert insert)
+{
+	static const uint8_t counters[] = {
+		[FLOW_INSERT_FREE] = COUNTER_flow_insert,
+		[FLOW_INSERT_EXPIRED] = COUNTER_flow_expired,
+		[FLOW_INSERT_EVICT_UNPROVEN] = COUNTER_flow_evict_unconfirmed,
+		[FLOW_INSERT_EVICT_OLDEST] = COUNTER_flow_evict_oldest,
+		[FLOW_INSERT_FOUND] = COUNTER_flow_hit,
+		[FLOW_INSERT_REFUSED] = COUNTER_flow_refused,
+	};
+
+	if (insert == FLOW_INSERT_NOT_WORTH_STORING)
+		return;
+	count(worker, (enum counter)counters[insert]);
+	if (insert != FLOW_INSERT_FREE && insert != FLOW_INSERT_FOUND &&
+		insert != FLOW_INSERT_REFUSED)
+		count(worker, COUNTER_flow_insert);
+}
+
+static void book_miss(struct pipeline_worker *worker, enum flow_event event)
+{
+	if (event == FLOW_EVENT_SYN)
+		count(worker, COUNTER_flow_miss_syn);
+	else if (event == FLOW_EVENT_UDP)
+		count(worker, COUNTER_flow_miss_udp);
+	else
+		count(worker, COUNTER_flow_miss_non_syn);
+}
+
+// Takes over a flow that another worker knows: RSS changed, or a fragment landed here. Returns false when none does.
+static bool adopt_from_others(struct pipeline_worker *worker, struct burst *burst, unsigned place)
+{
+	struct packet *packet = &burst->packets[place];
+	const struct snapshot_service *service = burst->services[place];
+	struct rate_limit *limit = &worker->scratch->remote_limit;
+	struct flow_idle idle = service_idle(service);
+	struct flow_entry entry;
+	uint64_t word;
+
+	// A SYN begins a flow here, whatever the others remember; and for a repeated one rings agree.
+	if (worker->pipeline->worker_count == 1 || burst->events[place] == FLOW_EVENT_SYN ||
+		!rate_limit_take(limit, worker->now_ns))
+		return false;
+	word = select_peek_others(worker, packet->hash);
+	if (word == 0 || !backend_serves(worker->forwarding, flow_word_backend(word), service))
+		return false;
+	rate_limit_add(limit, PIPELINE_REMOTE_REWARD);
+	count(worker, COUNTER_flow_hit_other);
+	packet->backend = flow_word_backend(word);
+	burst->uses_new[place] = flow_word_uses_new(word);
+	book_insert(worker, flow_table_insert_word(worker->flow_table, packet->hash, word, &entry));
+	if (entry.slot != NULL)
+		flow_table_advance(
+			worker->flow_table, &entry, (enum flow_event)burst->events[place], &idle);
+	return true;
+}
+
+// Stores the flow of a packet that was picked for.
+static void store(struct pipeline_worker *worker, struct burst *burst, unsigned place,
+	const struct selection *selection)
+{
+	struct packet *packet = &burst->packets[place];
+	const struct snapshot_service *service = burst->services[place];
+	enum flow_event event = (enum flow_event)burst->events[place];
+	struct flow_choice choice = {
+		.backend = selection->backend, .uses_new = selection->uses_new};
+	struct flow_idle idle = service_idle(service);
+	struct flow_entry entry;
+	enum flow_insert insert =
+		flow_table_insert(worker->flow_table, packet->hash, event, &choice, &idle, &entry);
+
+	book_insert(worker, insert);
+	if (insert == FLOW_INSERT_FOUND) {
+		// An earlier packet of this burst stored the flow; both made the same pick, unless the gate moved
+		// in between.
+		packet->backend = flow_word_backend(entry.word);
+		burst->uses_new[place] = flow_word_uses_new(entry.word);
+		if (flow_table_advance(worker->flow_table, &entry, event, &idle))
+			select_book_abort(worker, service->pool, burst->uses_new[place]);
+		return;
+	}
+	book_miss(worker, event);
+	// Each flow is counted as new once: when it is stored, or by its SYN when there is no room.
+	if (entry.slot != NULL || event == FLOW_EVENT_SYN)
+		book_new_flow(worker, packet, service, selection);
+}
+
+static void select_one(struct pipeline_worker *worker, struct burst *burst, unsigned place)
+{
+	struct packet *packet = &burst->packets[place];
+	const struct snapshot_service *service = burst->services[place];
+	bool is_stateless = service->flags & SNAPSHOT_SERVICE_STATELESS;
+	struct selection selection;
+
+	if (!is_stateless && adopt_from_others(worker, burst, place))
+		return;
+	selection_pick(&worker->forwarding->snapshot, service, packet->ring_hash, &selection);
+	if (selection.backend == SELECTION_NO_BACKEND) {
+		book_no_backend(worker, packet, service, &selection);
+		return;
+	}
+	packet->backend = selection.backend;
+	burst->uses_new[place] = selection.uses_new;
+	if (!is_stateless) {
+		store(worker, burst, place, &selection);
+		return;
+	}
+	count(worker, COUNTER_stateless);
+	if (burst->events[place] == FLOW_EVENT_SYN)
+		book_new_flow(worker, packet, service, &selection);
+}
+
+void select_burst(struct pipeline_worker *worker, struct burst *burst)
+{
+	for (unsigned n = 0; n < burst->miss_count; n++) {
+		unsigned i = burst->misses[n];
+		struct packet *packet = &burst->packets[i];
+
+		packet->ring_hash = ring_hash_of(worker, packet, burst->services[i]);
+		selection_prefetch(
+			&worker->forwarding->snapshot, burst->services[i], packet->ring_hash);
+	}
+	for (unsigned n = 0; n < burst->miss_count; n++)
+		select_one(worker, burst, burst->misses[n]);
+}
+
+bool select_again(struct pipeline_worker *worker, struct burst *burst, unsigned place,
+	struct flow_entry *entry)
+{
+	struct packet *packet = &burst->packets[place];
+	const struct snapshot_service *service = burst->services[place];
+	struct selection selection;
+
+	packet->ring_hash = ring_hash_of(worker, packet, service);
+	selection_pick(&worker->forwarding->snapshot, service, packet->ring_hash, &selection);
+	if (selection.backend == SELECTION_NO_BACKEND) {
+		book_no_backend(worker, packet, service, &selection);
+		drop(packet, DROP_stale_flow_backend);
+		return false;
+	}
+	struct flow_choice choice = {.backend = selection.backend, .uses_new = selection.uses_new};
+
+	packet->backend = selection.backend;
+	burst->uses_new[place] = selection.uses_new;
+	flow_table_reroute(entry, &choice);
+	count(worker, COUNTER_flow_rerouted);
+	return true;
+}
