@@ -156,9 +156,9 @@ int eal_start(const struct options *options, char ret_error[static EAL_ERROR_BYT
 	if (result != 0)
 		return result;
 	add(arguments, "ringway-dataplane");
-	// Before the operator's own, which may say otherwise: no socket but ours, and warnings only.
+	// Before the operator's own, which may say otherwise: no socket but ours, and errors only.
 	add(arguments, "--no-telemetry");
-	add_pair(arguments, "--log-level", "lib.*:warning");
+	add_pair(arguments, "--log-level", "lib.*:error");
 	add_lcores(arguments, options);
 	if (!eal_has(options, "--file-prefix"))
 		add_prefix(arguments, options);

@@ -24,8 +24,16 @@ struct gates_header {
 	uint32_t count;
 	uint64_t generation;
 	uint8_t id_space[16];
-	uint64_t checksum; // XXH3 of the gates behind
+	uint64_t checksum; // gates_checksum()
 };
+
+// Of the header before its checksum, and of the gates behind.
+static uint64_t gates_checksum(const struct gates_header *header, const struct ipc_gate *gates)
+{
+	uint64_t front = XXH3_64bits(header, offsetof(struct gates_header, checksum));
+
+	return XXH3_64bits_withSeed(gates, header->count * sizeof(*gates), front);
+}
 
 int persist_snapshot(const struct dataplane *dataplane)
 {
@@ -60,7 +68,7 @@ int persist_gates(const struct dataplane *dataplane)
 	}
 	header.generation = snapshot->header->generation;
 	memcpy(header.id_space, snapshot->header->id_space, sizeof(header.id_space));
-	header.checksum = XXH3_64bits(gates, header.count * sizeof(*gates));
+	header.checksum = gates_checksum(&header, gates);
 	const struct files_part parts[] = {
 		{&header, sizeof(header)}, {gates, header.count * sizeof(*gates)}};
 
@@ -91,7 +99,7 @@ static const char *check_gates(const struct gates_header *header, uint64_t bytes
 	if (header->count > SNAPSHOT_POOLS_MAX ||
 		bytes != sizeof(*header) + header->count * sizeof(struct ipc_gate))
 		return "cut";
-	if (header->checksum != XXH3_64bits(header + 1, header->count * sizeof(struct ipc_gate)))
+	if (header->checksum != gates_checksum(header, (const struct ipc_gate *)(header + 1)))
 		return "damaged";
 	return NULL;
 }

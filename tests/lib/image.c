@@ -21,14 +21,12 @@ static uint32_t member_count(const struct image_shape *shape, uint32_t pool)
 		(pool < shape->backend_count % shape->pool_count);
 }
 
-static uint64_t ring_bytes(const struct image_shape *shape, uint32_t pool)
+// Room for a ring; a bit more than it takes when two of its points are equal.
+static uint64_t ring_room(const struct image_shape *shape, uint32_t pool)
 {
-	uint64_t members = member_count(shape, pool);
+	uint32_t members = member_count(shape, pool);
 
-	return align_up(sizeof(struct ring_header) +
-			members * shape->points * sizeof(struct ring_point_v1) +
-			members * sizeof(uint32_t),
-		RING_ALIGN);
+	return ring_image_bytes(RING_V1, (uint64_t)members * shape->points, members);
 }
 
 static struct snapshot_section place(uint64_t *at, uint32_t count, uint32_t stride)
@@ -51,7 +49,7 @@ static void place_all(struct snapshot_header *header, const struct image_shape *
 	header->rings = place(&at, shape->pool_count * RINGS_EACH, sizeof(struct snapshot_ring));
 	header->bytes = at;
 	for (uint32_t pool = 0; pool < shape->pool_count; pool++)
-		header->bytes += RINGS_EACH * ring_bytes(shape, pool);
+		header->bytes += RINGS_EACH * ring_room(shape, pool);
 }
 
 static struct ip_addr address4(uint32_t number)
@@ -143,14 +141,13 @@ static void fill_ring(uint8_t *at, const struct image_shape *shape, uint32_t poo
 	}
 	header->magic = RING_MAGIC;
 	header->version = RING_V1;
-	header->bytes = ring_bytes(shape, pool);
 	header->point_count = kept;
 	header->member_count = members;
 	header->usable_count = members;
-	header->points_offset = sizeof(*header);
-	header->members_offset = (uint32_t)(sizeof(*header) + kept * sizeof(*points));
+	if (ring_layout(header) != 0)
+		abort();
 	ids = (uint32_t *)(at + header->members_offset);
-	memset(ids, 0, header->bytes - header->members_offset);
+	memset(points + kept, 0, header->bytes - sizeof(*header) - kept * sizeof(*points));
 	for (uint32_t i = 0; i < members; i++)
 		ids[i] = pool + i * shape->pool_count;
 }
@@ -164,9 +161,10 @@ static void fill_rings(uint8_t *image, const struct image_shape *shape)
 
 	for (uint32_t i = 0; i < header->rings.count; i++) {
 		slot[i].offset = at;
-		slot[i].bytes = ring_bytes(shape, i / RINGS_EACH);
+		slot[i].bytes = ring_room(shape, i / RINGS_EACH);
 		fill_ring(image + at, shape, i / RINGS_EACH, i % RINGS_EACH);
 		at += slot[i].bytes;
+		slot[i].bytes = ((const struct ring_header *)(image + slot[i].offset))->bytes;
 	}
 }
 

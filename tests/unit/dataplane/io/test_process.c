@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real program, run as an operator would, without root or huge pages. Packets come from a capture and go to one.
+#include "common/ipc.h"
+#include "tests/lib/dataplane_client.h"
+#include "tests/lib/image.h"
+#include "tests/lib/packet_builder.h"
+#include "tests/lib/suite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FLOWS 200
+
+static const char *program;
+static char dir[] = "/tmp/ringway-process-XXXXXX";
+static char run_dir[64];
+static char output[8192]; // standard error of the last process that ended
+
+struct process {
+	pid_t pid;
+	int error; // its standard error
+};
+
+static struct process start_with(const char *const *extra)
+{
+	const char *argv[48] = {program, "--run-dir", run_dir, "--workers", "0", "--flow-entries",
+		"4096", "--services", "16", "--pools", "16", "--backends", "64", "--idle-sleep",
+		"--eal", "--no-huge", "--eal", "--no-shconf"};
+	struct process process;
+	int pipes[2], argc = 0;
+
+	while (argv[argc] != NULL)
+		argc++;
+	while (*extra != NULL)
+		argv[argc++] = *extra++;
+	if (pipe2(pipes, O_CLOEXEC) != 0)
+		abort();
+	process.pid = fork();
+	if (process.pid == 0) {
+		dup2(pipes[1], 2);
+		dup2(open("/dev/null", O_WRONLY), 1); // EAL shows its usage there
+		execv(program, (char *const *)(uintptr_t)argv);
+		_exit(127);
+	}
+	close(pipes[1]);
+	process.error = pipes[0];
+	return process;
+}
+
+static struct process start(void)
+{
+	static const char *const extra[] = {"--port", "net_null0,no-rx=1", NULL};
+
+	return start_with(extra);
+}
+
+// Collects what the process said and its exit status: the code, or 128 and its signal. Waits 30 s at most.
+static int finish(struct process process)
+{
+	size_t used = 0;
+	ssize_t length = 1;
+	int status = 0;
+
+	while (length > 0 && used < sizeof(output) - 1) {
+		struct pollfd wait = {.fd = process.error, .events = POLLIN};
+
+		if (poll(&wait, 1, 30000) != 1) {
+			kill(process.pid, SIGKILL);
+			break;
+		}
+		length = read(process.error, output + used, sizeof(output) - 1 - used);
+		used += length > 0 ? (size_t)length : 0;
+	}
+	output[used] = '\0';
+	close(process.error);
+	waitpid(process.pid, &status, 0);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int stop(struct process process, int signal_number)
+{
+	kill(process.pid, signal_number);
+	return finish(process);
+}
+
+static void clear_run_dir(void)
+{
+	static const char *const names[] = {
+		"snapshot.img", "gates.img", "flows.0", "flows.1", "stats"};
+	char path[128];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", run_dir, names[i]);
+		unlink(path);
+	}
+}
+
+static void *make_image(uint64_t generation, uint64_t *ret_bytes)
+{
+	struct image_shape shape = {.generation = generation,
+		.pool_count = 2,
+		.backend_count = 8,
+		.points = 40,
+		.staged = true};
+
+	return image_build(&shape, ret_bytes);
+}
+
+static struct ipc_result load_generation(int fd, uint64_t generation)
+{
+	struct ipc_result result = {.result = UINT32_MAX};
+	uint64_t bytes;
+	void *image = make_image(generation, &bytes);
+
+	CU_ASSERT_EQUAL(client_load(fd, image, bytes, &result), 0);
+	free(image);
+	return result;
+}
+
+static void it_starts_answers_and_stops_on_sigterm(void)
+{
+	struct process process = start();
+	int fd = client_connect(run_dir);
+	struct ipc_status status;
+	struct stat info;
+	char path[128];
+
+	CU_ASSERT_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(client_status(fd, &status), 0);
+	CU_ASSERT_EQUAL(status.generation, 0);
+	CU_ASSERT_EQUAL(status.worker_count, 1);
+	CU_ASSERT_EQUAL(status.port_count, 1);
+	CU_ASSERT_EQUAL(status.flow_entries, 4096);
+	CU_ASSERT(status.startup_ns > 1000000);
+	snprintf(path, sizeof(path), "%s/" IPC_SOCKET_NAME, run_dir);
+	CU_ASSERT_EQUAL(stat(path, &info), 0);
+	CU_ASSERT_EQUAL(info.st_mode & 0777, 0600);
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0);
+	CU_ASSERT_NOT_EQUAL(stat(path, &info), 0);
+	snprintf(path, sizeof(path), "%s/" IPC_STATS_NAME, run_dir);
+	CU_ASSERT_EQUAL(stat(path, &info), 0);
+	CU_ASSERT_EQUAL(info.st_mode & 0777, 0644);
+	close(fd);
+}
+
+static void snapshot_and_gates_come_back_after_kill_9(void)
+{
+	struct ipc_gate gate = {.pool = 1, .salt = 0x5a170001u, .threshold = 12345};
+	struct process process = start();
+	int fd = client_connect(run_dir);
+	struct ipc_status before, after;
+	struct ipc_result result;
+
+	CU_ASSERT_EQUAL(load_generation(fd, 7).result, 0);
+	CU_ASSERT_EQUAL(client_gate(fd, 7, &gate, &result), 0);
+	CU_ASSERT_EQUAL(result.result, 0);
+	CU_ASSERT_EQUAL(client_status(fd, &before), 0);
+	CU_ASSERT_EQUAL(before.generation, 7);
+	CU_ASSERT_EQUAL(stop(process, SIGKILL), 128 + SIGKILL);
+	close(fd);
+
+	process = start();
+	fd = client_connect(run_dir);
+	CU_ASSERT_EQUAL(client_status(fd, &after), 0);
+	CU_ASSERT_EQUAL(after.generation, 7);
+	CU_ASSERT_EQUAL(after.gates_checksum, before.gates_checksum);
+	CU_ASSERT_EQUAL(memcmp(after.id_space, before.id_space, sizeof(after.id_space)), 0);
+	// A newer snapshot brings its own gates.
+	CU_ASSERT_EQUAL(load_generation(fd, 8).result, 0);
+	CU_ASSERT_EQUAL(client_status(fd, &after), 0);
+	CU_ASSERT_NOT_EQUAL(after.gates_checksum, before.gates_checksum);
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(output, "generation 7 is back in use"));
+	close(fd);
+	clear_run_dir();
+}
+
+static void damaged_files_do_not_keep_it_from_starting(void)
+{
+	static const char *const names[] = {"snapshot.img", "gates.img", "flows.0"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct process process = start();
+		int fd = client_connect(run_dir), file;
+		struct ipc_gate gate = {.pool = 0, .salt = 0x5a170000u, .threshold = 1};
+		struct ipc_result result;
+		struct ipc_status status;
+		char path[128];
+
+		CU_ASSERT_EQUAL(load_generation(fd, 3).result, 0);
+		CU_ASSERT_EQUAL(client_gate(fd, 3, &gate, &result), 0);
+		close(fd);
+		stop(process, SIGKILL);
+		snprintf(path, sizeof(path), "%s/%s", run_dir, names[i]);
+		file = open(path, O_RDWR);
+		CU_ASSERT_EQUAL(pwrite(file, "spoilt", 6, 20), 6);
+		close(file);
+		process = start();
+		fd = client_connect(run_dir);
+		CU_ASSERT_EQUAL(client_status(fd, &status), 0);
+		CU_ASSERT_EQUAL(status.generation, i == 0 ? 0 : 3);
+		CU_ASSERT_EQUAL(stop(process, SIGTERM), 0);
+		if (i < 2)
+			CU_ASSERT_PTR_NOT_NULL(strstr(output, names[i]));
+		close(fd);
+		clear_run_dir();
+	}
+}
+
+static void a_refused_snapshot_changes_nothing_and_says_why(void)
+{
+	struct process process = start();
+	int fd = client_connect(run_dir);
+	struct ipc_status before, after;
+	struct ipc_result result;
+	uint64_t bytes;
+	uint8_t *image = make_image(6, &bytes);
+	struct snapshot_header *header = (struct snapshot_header *)image;
+
+	CU_ASSERT_EQUAL(load_generation(fd, 5).result, 0);
+	client_status(fd, &before);
+	// Older, the same, damaged, and well-formed with a service that names no pool.
+	CU_ASSERT_EQUAL(load_generation(fd, 4).result, ESTALE);
+	result = load_generation(fd, 5);
+	CU_ASSERT_EQUAL(result.result, ESTALE);
+	CU_ASSERT_EQUAL(result.generation, 5);
+	CU_ASSERT_STRING_EQUAL(
+		result.text, "snapshot: generation 5 is not newer than 5, which is in use");
+	image[bytes - 1] ^= 1;
+	CU_ASSERT_EQUAL(client_load(fd, image, bytes, &result), 0);
+	CU_ASSERT_EQUAL(result.result, EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(result.text, "checksum"));
+	image[bytes - 1] ^= 1;
+	((struct snapshot_service *)(image + header->services.offset))[1].pool = 99;
+	image_seal(image);
+	CU_ASSERT_EQUAL(client_load(fd, image, bytes, &result), 0);
+	CU_ASSERT_EQUAL(result.result, EINVAL);
+	CU_ASSERT_STRING_EQUAL(result.text, "service 1: pool 99 is not in use");
+	client_status(fd, &after);
+	CU_ASSERT_EQUAL(after.generation, 5);
+	CU_ASSERT_EQUAL(after.snapshot_checksum, before.snapshot_checksum);
+	CU_ASSERT_EQUAL(after.hugepage_bytes, before.hugepage_bytes);
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0);
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(output, "service 1: pool 99 is not in use; generation 5 stays"));
+	close(fd);
+	free(image);
+	clear_run_dir();
+}
+
+static void a_snapshot_beyond_the_counters_is_refused_with_the_flag(void)
+{
+	struct image_shape shape = {
+		.generation = 1, .pool_count = 2, .backend_count = 65, .points = 2, .staged = true};
+	struct process process = start();
+	int fd = client_connect(run_dir);
+	struct ipc_result result;
+	uint64_t bytes;
+	void *image = image_build(&shape, &bytes);
+
+	CU_ASSERT_EQUAL(client_load(fd, image, bytes, &result), 0);
+	CU_ASSERT_EQUAL(result.result, ENOSPC);
+	CU_ASSERT_STRING_EQUAL(result.text,
+		"snapshot: 65 backends, counters for 64; start the dataplane with --backends 65");
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0);
+	close(fd);
+	free(image);
+	clear_run_dir();
+}
+
+static void gates_are_set_all_or_nothing(void)
+{
+	struct process process = start();
+	int fd = client_connect(run_dir);
+	struct ipc_gates *message = calloc(1, sizeof(*message));
+	struct ipc_gate gate = {.pool = 0, .salt = 0x5a170000u, .threshold = 5};
+	struct ipc_status before, after;
+	struct ipc_result result;
+
+	CU_ASSERT_EQUAL(client_gate(fd, 0, &gate, &result), 0);
+	CU_ASSERT_EQUAL(result.result, ENOENT);
+	CU_ASSERT_EQUAL(load_generation(fd, 2).result, 0);
+	client_status(fd, &before);
+	CU_ASSERT_EQUAL(client_gate(fd, 1, &gate, &result), 0);
+	CU_ASSERT_EQUAL(result.result, ESTALE);
+	// The first is good, the second names a wrong salt.
+	client_header(&message->header, IPC_SET_GATES,
+		offsetof(struct ipc_gates, gates) + 2 * sizeof(gate));
+	message->generation = 2;
+	message->count = 2;
+	message->gates[0] = gate;
+	message->gates[1] = (struct ipc_gate){.pool = 1, .salt = 1, .threshold = 5};
+	CU_ASSERT_EQUAL(client_send(fd, message, message->header.length, NULL, 0), 0);
+	CU_ASSERT_EQUAL(client_receive(fd, &result, sizeof(result)), sizeof(result));
+	CU_ASSERT_EQUAL(result.result, EINVAL);
+	CU_ASSERT_STRING_EQUAL(
+		result.text, "gates: salt 00000001 of pool 1, the snapshot has 5a170001");
+	client_status(fd, &after);
+	CU_ASSERT_EQUAL(after.gates_checksum, before.gates_checksum);
+	gate.threshold = GATE_ALWAYS + 1;
+	CU_ASSERT_EQUAL(client_gate(fd, 2, &gate, &result), 0);
+	CU_ASSERT_EQUAL(result.result, EINVAL);
+	gate.pool = 16;
+	CU_ASSERT_EQUAL(client_gate(fd, 2, &gate, &result), 0);
+	CU_ASSERT_STRING_EQUAL(result.text, "gates: pool 16 is not in use");
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0);
+	close(fd);
+	free(message);
+	clear_run_dir();
+}
+
+// Sends a message that must cost the connection, and checks that the process serves the next client.
+static void expect_closed(const void *message, size_t bytes, const int *descriptors, unsigned count)
+{
+	int fd = client_connect(run_dir);
+	struct ipc_status status;
+	uint8_t answer[64];
+
+	CU_ASSERT_EQUAL(client_send(fd, message, bytes, descriptors, count), 0);
+	CU_ASSERT_EQUAL(client_receive(fd, answer, sizeof(answer)), 0);
+	close(fd);
+	fd = client_connect(run_dir);
+	CU_ASSERT_EQUAL(client_status(fd, &status), 0);
+	close(fd);
+}
+
+static void malformed_messages_close_their_connection(void)
+{
+	static uint8_t big[IPC_MESSAGE_BYTES_MAX + 100];
+	struct process process = start();
+	struct ipc_header header;
+	struct ipc_load load = {.bytes = 10};
+	int memfd = client_memfd("0123456789", 10, client_seals());
+	int descriptors[8] = {memfd, memfd, memfd, memfd, memfd, memfd, memfd, memfd};
+
+	expect_closed("x", 1, NULL, 0);
+	client_header(&header, IPC_STATUS, sizeof(header));
+	expect_closed(&header, sizeof(header) - 1, NULL, 0);
+	expect_closed(&header, sizeof(header), descriptors, 1);
+	header.version++;
+	expect_closed(&header, sizeof(header), NULL, 0);
+	client_header(&header, IPC_REPLY_STATUS, sizeof(struct ipc_status));
+	memcpy(big, &header, sizeof(header));
+	expect_closed(big, sizeof(struct ipc_status), NULL, 0);
+	client_header((struct ipc_header *)big, IPC_SET_GATES, sizeof(big));
+	expect_closed(big, sizeof(big), NULL, 0);
+	client_header(&load.header, IPC_LOAD_SNAPSHOT, sizeof(load));
+	expect_closed(&load, sizeof(load), NULL, 0);
+	expect_closed(&load, sizeof(load), descriptors, 2);
+	expect_closed(&load, sizeof(load), descriptors, 8);
+	close(memfd);
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0);
+}
+
+static void unsealed_or_misstated_descriptors_are_refused(void)
+{
+	struct process process = start();
+	int fd = client_connect(run_dir), memfd;
+	struct ipc_load load;
+	struct ipc_result result;
+	uint64_t bytes;
+	uint8_t *image = make_image(1, &bytes);
+	const struct {
+		int seals;
+		uint64_t bytes;
+		uint64_t generation;
+		uint32_t result;
+		const char *text;
+	} tries[] = {
+		{0, bytes, 1, EPERM, "not sealed"},
+		{F_SEAL_GROW | F_SEAL_SHRINK, bytes, 1, EPERM, "not sealed"},
+		{client_seals(), bytes + 1, 1, EINVAL, "the message says"},
+		{client_seals(), 0, 1, EINVAL, "the message says 0"},
+		{client_seals(), bytes, 2, EINVAL, "generation 1, the message says 2"},
+		{client_seals(), bytes, 1, 0, "in use by all workers"},
+	};
+
+	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		client_header(&load.header, IPC_LOAD_SNAPSHOT, sizeof(load));
+		load.bytes = tries[i].bytes;
+		load.generation = tries[i].generation;
+		memfd = client_memfd(image, bytes, tries[i].seals);
+		CU_ASSERT_EQUAL(client_send(fd, &load, sizeof(load), &memfd, 1), 0);
+		CU_ASSERT_EQUAL(client_receive(fd, &result, sizeof(result)), sizeof(result));
+		CU_ASSERT_EQUAL(result.result, tries[i].result);
+		CU_ASSERT_PTR_NOT_NULL(strstr(result.text, tries[i].text));
+		close(memfd);
+	}
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0);
+	close(fd);
+	free(image);
+	clear_run_dir();
+}
+
+static void a_second_one_in_the_same_run_directory_is_refused(void)
+{
+	struct process first = start(), second;
+	int fd = client_connect(run_dir);
+	struct ipc_status status;
+
+	second = start();
+	CU_ASSERT_EQUAL(finish(second), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(output, "another dataplane runs there"));
+	CU_ASSERT_EQUAL(client_status(fd, &status), 0);
+	CU_ASSERT_EQUAL(stop(first, SIGTERM), 0);
+	close(fd);
+}
+
+static void faults_at_start_are_one_clear_line(void)
+{
+	static const struct {
+		const char *extra[5];
+		int status;
+		const char *text;
+	} faults[] = {
+		{{"--port", "net_pcap0,rx_pcap=/nonexistent", NULL}, 1,
+			"port net_pcap0,rx_pcap=/nonexistent: no such device"},
+		{{"--port", "net_nosuch0", NULL}, 1, "EAL: No such device; its own lines above"},
+		{{"--port", "net_null0", "--huge-dir", "/nonexistent", NULL}, 1,
+			"flow table /nonexistent/flows.0"},
+		{{"--port", "net_null0", "--mtu", "99", NULL}, 2, "--mtu 99: must be a number"},
+		{{"--port", "net_null0", "--eal", "--nonsense", NULL}, 1, "EAL: "},
+	};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		CU_ASSERT_EQUAL(finish(start_with(faults[i].extra)), faults[i].status);
+		CU_ASSERT_PTR_NOT_NULL(strstr(output, faults[i].text));
+		if (strstr(output, faults[i].text) == NULL)
+			printf("# expected \"%s\" in:\n# %s\n", faults[i].text, output);
+	}
+}
+
+static const struct test_case cases[] = {
+	{"it_starts_answers_and_stops_on_sigterm", it_starts_answers_and_stops_on_sigterm},
+	{"snapshot_and_gates_come_back_after_kill_9", snapshot_and_gates_come_back_after_kill_9},
+	{"damaged_files_do_not_keep_it_from_starting", damaged_files_do_not_keep_it_from_starting},
+	{"a_refused_snapshot_changes_nothing_and_says_why",
+		a_refused_snapshot_changes_nothing_and_says_why},
+	{"a_snapshot_beyond_the_counters_is_refused_with_the_flag",
+		a_snapshot_beyond_the_counters_is_refused_with_the_flag},
+	{"gates_are_set_all_or_nothing", gates_are_set_all_or_nothing},
+	{"malformed_messages_close_their_connection", malformed_messages_close_their_connection},
+	{"unsealed_or_misstated_descriptors_are_refused",
+		unsealed_or_misstated_descriptors_are_refused},
+	{"a_second_one_in_the_same_run_directory_is_refused",
+		a_second_one_in_the_same_run_directory_is_refused},
+	{"faults_at_start_are_one_clear_line", faults_at_start_are_one_clear_line},
+};
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	if (argc != 2 || mkdtemp(dir) == NULL)
+		return 1;
+	program = argv[1];
+	snprintf(run_dir, sizeof(run_dir), "%s/run", dir);
+	status = SUITE_RUN("process", cases);
+	clear_run_dir();
+	rmdir(run_dir);
+	rmdir(dir);
+	return status;
+}
