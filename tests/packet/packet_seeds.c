@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the parse cases as seeds for the packet fuzzers: packet_seeds DIRECTORY CONTROL, where CONTROL is the
+// first byte of each file in hex (the fuzz targets say what it means).
+#include "tests/packet/parse_cases.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SEED_BYTES_MAX 1500u
+
+static struct frame frame;
+
+static int write_seed(const char *directory, uint8_t control, const struct parse_case *each)
+{
+	const uint8_t head[2] = {control, 100};
+	char path[4096];
+
+	each->build(&frame);
+	frame_finish(&frame);
+	if (frame.length > SEED_BYTES_MAX)
+		return 0;
+	snprintf(path, sizeof(path), "%s/%s", directory, each->description);
+	FILE *file = fopen(path, "wb");
+
+	if (file == NULL || fwrite(head, sizeof(head), 1, file) != 1 ||
+		fwrite(frame.bytes, frame.length, 1, file) != 1 || fclose(file) != 0) {
+		perror(path);
+		return 1;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int failures = 0;
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: %s DIRECTORY CONTROL\n", argv[0]);
+		return 2;
+	}
+	uint8_t control = (uint8_t)strtoul(argv[2], NULL, 16);
+
+	for (unsigned i = 0; i < parse_good_count; i++)
+		failures += write_seed(argv[1], control, &parse_good_cases[i]);
+	for (unsigned i = 0; i < parse_bad_count; i++)
+		failures += write_seed(argv[1], control, &parse_bad_cases[i]);
+	return failures != 0;
+}
