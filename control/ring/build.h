@@ -34,7 +34,8 @@ size_t ring_points_image_bytes(struct ring_points *points);
 
 // Writes the image: all members usable, both digests set.
 // image: ring_points_image_bytes() bytes, aligned to RING_ALIGN; every byte is written.
-void ring_points_write(struct ring_points *points, void *image);
+// Returns 0 or -ENOMEM (the state of the digest).
+int ring_points_write(struct ring_points *points, void *image);
 
 // Gives the points of unusable members to the next usable owner along the ring, in place. The digests stay.
 // image: a fresh copy of what ring_points_write() made (health does not add up: start from the unresolved image).
