@@ -88,3 +88,38 @@ void ring_built_free(struct ring_built *built)
 	free(built->image);
 	*built = (struct ring_built){0};
 }
+
+int ring_built_from_points(enum ring_version version, uint32_t member_count,
+	const struct writer_point *points, uint32_t count, struct ring_built *ret)
+{
+	struct ring_header header = {.magic = RING_MAGIC,
+		.version = (uint16_t)version,
+		.point_count = count,
+		.member_count = member_count,
+		.usable_count = member_count};
+	uint32_t *backends = calloc(member_count + 1, sizeof(*backends));
+	struct writer_survey survey;
+	struct writer writer;
+	const char *reason = NULL;
+
+	writer_survey_begin(&survey, count, member_count);
+	writer_survey_put(&survey, points, count);
+	header.index_width = version == RING_V3 ? writer_survey_width(&survey) : 0;
+	if (backends == NULL || ring_layout(&header) != 0)
+		abort();
+	*ret = (struct ring_built){aligned_alloc(RING_ALIGN, header.bytes), header.bytes, {0}};
+	if (ret->image == NULL || writer_begin(&writer, &header, ret->image) != 0)
+		abort();
+	for (uint32_t i = 0; i < member_count; i++)
+		backends[i] = i;
+	for (uint32_t i = 0; i < count; i += WRITER_BLOCK)
+		writer_put(
+			&writer, points + i, count - i < WRITER_BLOCK ? count - i : WRITER_BLOCK);
+	writer_end(&writer, backends);
+	free(backends);
+	int result = ring_open(ret->image, ret->bytes, &ret->ring, &reason);
+
+	if (reason != NULL)
+		printf("# image: %s\n", reason);
+	return result;
+}

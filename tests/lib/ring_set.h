@@ -3,6 +3,7 @@
 #pragma once
 
 #include "control/ring/build.h"
+#include "control/ring/writer.h"
 
 // A specification with room for its members and their texts.
 struct ring_set {
@@ -32,3 +33,7 @@ struct ring_built {
 // comment.
 int ring_built_make(struct ring_set *set, struct ring_built *ret);
 void ring_built_free(struct ring_built *built);
+
+// Makes an image of any points (ascending, all hashes different); the member of owner i has backend id i.
+int ring_built_from_points(enum ring_version version, uint32_t member_count,
+	const struct writer_point *points, uint32_t count, struct ring_built *ret);
