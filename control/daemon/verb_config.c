@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/config/writer.h"
+#include "control/daemon/verbs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Applies the text of a pools file; dry_run only tells what would change.
+static void apply(struct server_call *call, const struct node_request *request)
+{
+	struct node_outcome outcome = {0};
+	struct config_report *report;
+	const char *text = NULL, *file = "pools.yaml";
+
+	if (server_text(call, "pools", &text) != ANSWER_DONE ||
+		server_text_optional(call, "file", &file) != ANSWER_DONE)
+		return;
+	report = calloc(1, sizeof(*report));
+	if (report == NULL) {
+		server_fail(call, ANSWER_FAILED, "out of memory");
+		return;
+	}
+	config_report_init(report, file, text, strlen(text));
+	node_apply(verbs_of(call)->node, request, report, &outcome);
+	verbs_outcome(call, &outcome);
+	if (report->finding_count > 0 && call->answer != ANSWER_DONE)
+		verbs_findings(call, report);
+	config_report_free(report);
+	free(report);
+}
+
+void verb_apply(struct server_call *call)
+{
+	struct node_request request = verbs_request(call);
+
+	apply(call, &request);
+}
+
+// An apply that commits nothing.
+void verb_diff(struct server_call *call)
+{
+	struct node_request request = verbs_request(call);
+
+	request.dry_run = true;
+	apply(call, &request);
+}
+
+static json_t *cutover_json(const struct document_cutover *cutover)
+{
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i}", "pool", cutover->pool, "version",
+		(int)cutover->ring.version, "points", (int)cutover->ring.points, "balance_ppm",
+		(int)cutover->ring.balance, "seed", (int)cutover->ring.seed, "share_ppm",
+		(int)cutover->share);
+}
+
+// The configuration as text that `apply` takes, and the cutover of one pool.
+void verb_config_export(struct server_call *call)
+{
+	const struct document *document = node_document(verbs_of(call)->node);
+	const struct document_cutover *cutover = NULL;
+	const char *pool = NULL;
+	char *text = NULL;
+	size_t bytes;
+	FILE *out;
+
+	if (server_text_optional(call, "pool", &pool) != ANSWER_DONE)
+		return;
+	if (pool != NULL)
+		cutover = document_cutover_find(document, pool);
+	out = open_memstream(&text, &bytes);
+	if (out == NULL || config_pools_write(document->pools, CONFIG_YAML, false, out) != 0) {
+		server_fail(call, ANSWER_FAILED, "the configuration could not be written");
+		if (out != NULL)
+			fclose(out);
+		free(text);
+		return;
+	}
+	fclose(out);
+	call->result = json_pack("{s:I, s:s, s:o}", "generation", (json_int_t)document->generation,
+		"pools", text, "cutover", cutover ? cutover_json(cutover) : json_null());
+	free(text);
+}

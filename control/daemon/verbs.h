@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs of ringwayd's socket: thin callers of the node (node.h), one table.
+#pragma once
+
+#include "control/daemon/node.h"
+#include "control/daemon/server.h"
+#include "control/metrics/stats_file.h"
+
+// What every verb sees, as server_call.context.
+struct verbs {
+	struct node *node;
+	const struct server *server; // for status; may be NULL
+	struct stats_file stats;     // of the dataplane; mapped when it is asked for
+	uint64_t started_ns;         // CLOCK_MONOTONIC, of this ringwayd
+};
+
+extern const struct server_verb verbs_table[];
+extern const unsigned verbs_count;
+
+// The stats file of the node's dataplane, mapped anew if it restarted; NULL when there is none.
+const struct stats_file *verbs_stats(struct verbs *verbs);
+
+static inline struct verbs *verbs_of(const struct server_call *call)
+{
+	return call->context;
+}
+
+// Fills a request of the node from a call. Its texts live as long as the call.
+struct node_request verbs_request(const struct server_call *call);
+
+// Turns what the node did into the call's answer, and frees the outcome.
+void verbs_outcome(struct server_call *call, struct node_outcome *outcome);
+
+// Findings of a file that was refused, as details of the failure: the text that `ringway validate` prints.
+void verbs_findings(struct server_call *call, const struct config_report *report);
+
+// The pool that "pool" names. ANSWER_DONE, or the failure is set.
+enum answer verbs_pool(struct server_call *call, const struct config_pool **ret);
+
+// The text of a ring's parameters: "v2 x16".
+void verbs_ring_text(const struct config_ring *ring, char *ret, size_t ret_bytes);
+
+// Name of what an id stands for, or NULL; pool: the pool of a backend.
+const char *verbs_name(const struct verbs *verbs, enum document_kind kind, uint32_t id);
+
+// Id of a name, or UINT32_MAX. pool: of backends, else "".
+uint32_t verbs_id(
+	const struct verbs *verbs, enum document_kind kind, const char *pool, const char *name);
+
+// --- handlers, by file ---------------------------------------------------------------------------
+
+void verb_apply(struct server_call *call); // verb_config.c
+void verb_diff(struct server_call *call);
+void verb_config_export(struct server_call *call);
+
+void verb_service_list(struct server_call *call); // verb_list.c
+void verb_service_show(struct server_call *call);
+void verb_pool_list(struct server_call *call);
+void verb_pool_show(struct server_call *call);
+void verb_backend_list(struct server_call *call);
+void verb_backend_show(struct server_call *call);
+
+void verb_backend_add(struct server_call *call); // verb_backend.c
+void verb_backend_set(struct server_call *call);
+void verb_backend_drain(struct server_call *call);
+void verb_backend_del(struct server_call *call);
+
+void verb_ring_list(struct server_call *call); // verb_ring.c
+
+void verb_cutover_list(struct server_call *call); // verb_cutover.c
+void verb_cutover_show(struct server_call *call);
+void verb_cutover_set(struct server_call *call);
+void verb_cutover_rollback(struct server_call *call);
+void verb_cutover_retire(struct server_call *call);
+void verb_cutover_discard(struct server_call *call);
+
+void verb_explain(struct server_call *call); // verb_explain.c
+
+void verb_status(struct server_call *call); // verb_stats.c
+void verb_stats(struct server_call *call);
