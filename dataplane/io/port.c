@@ -4,9 +4,13 @@
 #include "dataplane/io/log.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <rte_mbuf.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define RX_DESCRIPTORS 1024u
 #define TX_DESCRIPTORS 1024u
@@ -151,6 +155,32 @@ static int plan_queues(struct opening *opening)
 	return 0;
 }
 
+// net_af_packet claims frames of a standard Ethernet, and DPDK believes it; in truth its ring takes AF_PACKET_MTU_MAX and
+// more (port_devargs()), and the kernel's interface decides.
+static bool claims_too_little(const struct opening *opening)
+{
+	return strcmp(opening->info.driver_name, "net_af_packet") == 0 &&
+		opening->wish->mtu + (uint32_t)RTE_ETHER_HDR_LEN > opening->info.max_rx_pktlen;
+}
+
+static int check_kernel_mtu(const struct opening *opening)
+{
+	struct ifreq request = {};
+	int result = 0, fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || if_indextoname(opening->info.if_index, request.ifr_name) == NULL ||
+		ioctl(fd, SIOCGIFMTU, &request) != 0)
+		result = fail(
+			opening, -errno, "the interface's MTU cannot be read: %s", strerror(errno));
+	else if (request.ifr_mtu < opening->wish->mtu)
+		result = fail(opening, -ERANGE,
+			"--mtu %u: the interface has %d; ip link set dev %s mtu %u",
+			opening->wish->mtu, request.ifr_mtu, request.ifr_name, opening->wish->mtu);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
 static int configure(struct opening *opening)
 {
 	const struct rte_eth_dev_info *info = &opening->info;
@@ -165,7 +195,8 @@ static int configure(struct opening *opening)
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 	else
 		conf.rx_adv_conf.rss_conf.rss_hf = 0;
-	if (opening->wish->mtu >= info->min_mtu && opening->wish->mtu <= info->max_mtu)
+	if (opening->wish->mtu >= info->min_mtu && opening->wish->mtu <= info->max_mtu &&
+		!claims_too_little(opening))
 		conf.rxmode.mtu = opening->wish->mtu;
 	// Free in bulk without looking: every buffer is of one pool and has one owner.
 	if (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE && rte_socket_count() == 1)
@@ -180,8 +211,11 @@ static int configure(struct opening *opening)
 static int set_mtu(struct opening *opening)
 {
 	uint16_t mtu = 0, id = opening->port->id;
-	int result = rte_eth_dev_get_mtu(id, &mtu);
+	int result;
 
+	if (claims_too_little(opening))
+		return check_kernel_mtu(opening);
+	result = rte_eth_dev_get_mtu(id, &mtu);
 	if (result == 0 && mtu == opening->wish->mtu)
 		return 0;
 	result = rte_eth_dev_set_mtu(id, opening->wish->mtu);

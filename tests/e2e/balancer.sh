@@ -4,7 +4,7 @@
 RUN_DIR=/run/ringway
 RINGWAY=$E2E_BUILD/control/cli/ringway
 RINGWAYD=$E2E_BUILD/control/daemon/ringwayd
-DATAPLANE=$E2E_BUILD/dataplane/ringway-dataplane
+DATAPLANE=$E2E_BUILD/dataplane/io/ringway-dataplane
 NODE=${NODE:-$E2E_SOURCE/configs/demo/node.yaml}
 POOLS=${POOLS:-$E2E_SOURCE/configs/demo/pools.yaml}
 HUGEPAGES_NEEDED=192 # of 2 MB, for one dataplane of configs/demo/node.yaml
