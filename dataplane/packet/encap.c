@@ -199,6 +199,10 @@ static unsigned encap_packet(struct packet *packet, const struct encap_job *job)
 	unsigned bits = 0;
 
 	// All checks before the first write: a refused packet is quoted as it came.
+	// RFC 1812 section 5.3.4: what came as a link-layer broadcast must not be forwarded, or every balancer on
+	// the link would send a copy.
+	if (packet->data[0] & 1)
+		return DROP_link_broadcast;
 	if (inner_ttl(l3, packet->family) < 2)
 		return DROP_ttl_expired;
 	if (packet->l3_length + overhead > job->port->mtu)

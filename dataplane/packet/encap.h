@@ -46,6 +46,7 @@ unsigned encap_inner_mtu(const struct encap_job *job);
 //	ttl_expired	TTL or hop limit below 2	-> answer_time_exceeded()
 //	too_big		does not fit into the MTU with its outer header; neither side of the tunnel fragments
 //			-> answer_too_big(), with DF set or not
+//	link_broadcast	the frame's destination MAC is a group (RFC 1812 section 5.3.4)
 //	no_headroom	less room in front than encap_overhead()
 //	no_source_address	neither service nor port has an address of the outer family
 // Context: any. Cost: see docs/wire.md section 8.

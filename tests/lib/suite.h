@@ -21,4 +21,9 @@ uint64_t suite_seed(void);
 // The next number of a splitmix64 stream; state advances.
 uint64_t suite_random(uint64_t *state);
 
+// A line of the list of cases; the function's name says the behaviour.
+// clang-format off
+#define SUITE_CASE(name) {#name, name}
+// clang-format on
+
 #define SUITE_RUN(name, cases) suite_run(name, cases, sizeof(cases) / sizeof((cases)[0]))

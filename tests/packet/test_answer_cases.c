@@ -537,32 +537,27 @@ static void our_error_parses_as_an_error_about_the_flow(void)
 	}
 }
 
-#define CASE(name)          \
-	{                   \
-#name, name \
-	}
-
 static const struct test_case cases[] = {
-	CASE(arp_request_is_answered),
-	CASE(arp_probe_is_answered),
-	CASE(arp_padding_is_zeroed),
-	CASE(solicitation_is_answered),
-	CASE(solicitation_goes_back_to_the_mac_in_its_option),
-	CASE(solicitation_without_option_is_answered_if_the_reply_has_room),
-	CASE(duplicate_detection_is_answered_to_all_nodes),
-	CASE(echo_is_answered),
-	CASE(echo_reply_has_no_options),
-	CASE(echo_checksum_is_right_for_every_value),
-	CASE(echo_to_or_from_a_group_is_not_answered),
-	CASE(errors_quote_what_came),
-	CASE(quotes_end_at_the_longest_error),
-	CASE(every_mtu_is_advertised_as_it_is),
-	CASE(mtu_below_the_minimum_is_not_advertised),
-	CASE(error_without_headroom_is_not_sent),
-	CASE(no_error_about_groups_fragments_and_strangers),
-	CASE(no_error_about_icmp_but_an_echo_request),
-	CASE(first_fragments_are_answered),
-	CASE(our_error_parses_as_an_error_about_the_flow),
+	SUITE_CASE(arp_request_is_answered),
+	SUITE_CASE(arp_probe_is_answered),
+	SUITE_CASE(arp_padding_is_zeroed),
+	SUITE_CASE(solicitation_is_answered),
+	SUITE_CASE(solicitation_goes_back_to_the_mac_in_its_option),
+	SUITE_CASE(solicitation_without_option_is_answered_if_the_reply_has_room),
+	SUITE_CASE(duplicate_detection_is_answered_to_all_nodes),
+	SUITE_CASE(echo_is_answered),
+	SUITE_CASE(echo_reply_has_no_options),
+	SUITE_CASE(echo_checksum_is_right_for_every_value),
+	SUITE_CASE(echo_to_or_from_a_group_is_not_answered),
+	SUITE_CASE(errors_quote_what_came),
+	SUITE_CASE(quotes_end_at_the_longest_error),
+	SUITE_CASE(every_mtu_is_advertised_as_it_is),
+	SUITE_CASE(mtu_below_the_minimum_is_not_advertised),
+	SUITE_CASE(error_without_headroom_is_not_sent),
+	SUITE_CASE(no_error_about_groups_fragments_and_strangers),
+	SUITE_CASE(no_error_about_icmp_but_an_echo_request),
+	SUITE_CASE(first_fragments_are_answered),
+	SUITE_CASE(our_error_parses_as_an_error_about_the_flow),
 };
 
 int main(void)

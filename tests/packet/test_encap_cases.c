@@ -304,6 +304,19 @@ static void ttl_1_is_dropped_and_not_touched(void)
 	}
 }
 
+static void frames_to_a_group_are_not_forwarded(void)
+{
+	static const char *const groups[] = {"ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01"};
+
+	for (unsigned i = 0; i < 2 * SNAPSHOT_TUNNEL_COUNT; i++) {
+		setup(i / 2, ADDR_V4);
+		FRAME_START(&in, .destination = groups[i % 2]);
+		write_inner(&in, &(struct shape){.family = ADDR_V4}, 64);
+		frame_finish(&in);
+		expect_refusal(DROP_link_broadcast, 64);
+	}
+}
+
 static void headroom_one_byte_short_is_dropped(void)
 {
 	for (unsigned outer = ADDR_V4; outer <= ADDR_V6; outer += 2) {
@@ -417,26 +430,22 @@ static void packets_with_a_verdict_are_left_alone(void)
 		packet_unload(&packets[i]);
 }
 
-#define CASE(name)          \
-	{                   \
-#name, name \
-	}
-
 static const struct test_case cases[] = {
-	CASE(every_tunnel_in_every_family_mix),
-	CASE(vlan_tags_are_kept_outside_the_tunnel),
-	CASE(shortest_and_odd_packets),
-	CASE(all_dscp_and_ecn_values_are_copied_outwards),
-	CASE(inner_ttl_falls_by_one_for_every_value),
-	CASE(inner_checksum_is_right_for_every_value),
-	CASE(outer_checksum_is_right_for_every_value),
-	CASE(mtu_is_exact_for_every_tunnel),
-	CASE(ttl_1_is_dropped_and_not_touched),
-	CASE(headroom_one_byte_short_is_dropped),
-	CASE(source_comes_from_service_then_port_then_nowhere),
-	CASE(prefix_lengths_bound_the_entropy),
-	CASE(flow_label_is_never_zero),
-	CASE(packets_with_a_verdict_are_left_alone),
+	SUITE_CASE(every_tunnel_in_every_family_mix),
+	SUITE_CASE(vlan_tags_are_kept_outside_the_tunnel),
+	SUITE_CASE(shortest_and_odd_packets),
+	SUITE_CASE(all_dscp_and_ecn_values_are_copied_outwards),
+	SUITE_CASE(inner_ttl_falls_by_one_for_every_value),
+	SUITE_CASE(inner_checksum_is_right_for_every_value),
+	SUITE_CASE(outer_checksum_is_right_for_every_value),
+	SUITE_CASE(mtu_is_exact_for_every_tunnel),
+	SUITE_CASE(ttl_1_is_dropped_and_not_touched),
+	SUITE_CASE(frames_to_a_group_are_not_forwarded),
+	SUITE_CASE(headroom_one_byte_short_is_dropped),
+	SUITE_CASE(source_comes_from_service_then_port_then_nowhere),
+	SUITE_CASE(prefix_lengths_bound_the_entropy),
+	SUITE_CASE(flow_label_is_never_zero),
+	SUITE_CASE(packets_with_a_verdict_are_left_alone),
 };
 
 int main(void)

@@ -187,18 +187,13 @@ static void a_burst_is_parsed_like_single_packets(void)
 	}
 }
 
-#define CASE(name)          \
-	{                   \
-#name, name \
-	}
-
 static const struct test_case cases[] = {
-	CASE(good_frames_pass),
-	CASE(bad_frames_are_dropped_for_their_reason),
-	CASE(every_reason_of_the_stage_has_a_case),
-	CASE(good_frames_cut_at_every_length_are_dropped),
-	CASE(no_changed_byte_breaks_a_rule),
-	CASE(a_burst_is_parsed_like_single_packets),
+	SUITE_CASE(good_frames_pass),
+	SUITE_CASE(bad_frames_are_dropped_for_their_reason),
+	SUITE_CASE(every_reason_of_the_stage_has_a_case),
+	SUITE_CASE(good_frames_cut_at_every_length_are_dropped),
+	SUITE_CASE(no_changed_byte_breaks_a_rule),
+	SUITE_CASE(a_burst_is_parsed_like_single_packets),
 };
 
 int main(void)

@@ -267,20 +267,15 @@ static void what_cannot_be_written_is_not(void)
 	free(bytes);
 }
 
-#define CASE(name)          \
-	{                   \
-#name, name \
-	}
-
 static const struct test_case cases[] = {
-	CASE(arp_messages_are_read),
-	CASE(nd_messages_are_read),
-	CASE(options_of_the_wrong_kind_and_group_macs_do_not_count),
-	CASE(arp_questions_are_written),
-	CASE(solicitations_are_written),
-	CASE(questions_take_the_tags_of_the_packet_that_asked),
-	CASE(announcements_are_written_and_read_as_such),
-	CASE(what_cannot_be_written_is_not),
+	SUITE_CASE(arp_messages_are_read),
+	SUITE_CASE(nd_messages_are_read),
+	SUITE_CASE(options_of_the_wrong_kind_and_group_macs_do_not_count),
+	SUITE_CASE(arp_questions_are_written),
+	SUITE_CASE(solicitations_are_written),
+	SUITE_CASE(questions_take_the_tags_of_the_packet_that_asked),
+	SUITE_CASE(announcements_are_written_and_read_as_such),
+	SUITE_CASE(what_cannot_be_written_is_not),
 };
 
 int main(void)

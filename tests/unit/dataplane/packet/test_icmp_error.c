@@ -155,15 +155,10 @@ static void quotes_of_other_protocols_have_no_ports(void)
 	CU_ASSERT_EQUAL(key.destination_port_be, 0);
 }
 
-#define CASE(name)          \
-	{                   \
-#name, name \
-	}
-
 static const struct test_case cases[] = {
-	CASE(errors_have_the_key_of_the_flow),
-	CASE(eight_quoted_bytes_are_enough),
-	CASE(quotes_of_other_protocols_have_no_ports),
+	SUITE_CASE(errors_have_the_key_of_the_flow),
+	SUITE_CASE(eight_quoted_bytes_are_enough),
+	SUITE_CASE(quotes_of_other_protocols_have_no_ports),
 };
 
 int main(void)

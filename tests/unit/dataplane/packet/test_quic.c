@@ -150,18 +150,13 @@ static void bytes_behind_the_udp_length_are_not_read(void)
 	packet_unload(&packet);
 }
 
-#define CASE(name)          \
-	{                   \
-#name, name \
-	}
-
 static const struct test_case cases[] = {
-	CASE(long_headers_give_exactly_the_id),
-	CASE(ids_that_the_client_chose_are_marked),
-	CASE(short_headers_give_what_there_is),
-	CASE(what_is_no_quic_has_no_id),
-	CASE(cut_long_headers_have_no_id),
-	CASE(bytes_behind_the_udp_length_are_not_read),
+	SUITE_CASE(long_headers_give_exactly_the_id),
+	SUITE_CASE(ids_that_the_client_chose_are_marked),
+	SUITE_CASE(short_headers_give_what_there_is),
+	SUITE_CASE(what_is_no_quic_has_no_id),
+	SUITE_CASE(cut_long_headers_have_no_id),
+	SUITE_CASE(bytes_behind_the_udp_length_are_not_read),
 };
 
 int main(void)
