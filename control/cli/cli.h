@@ -34,6 +34,7 @@ enum cli_option {
 	CLI_PORT,
 	CLI_WEIGHT,
 	CLI_TAGS,
+	CLI_STATE,
 	CLI_TO,
 	CLI_POINTS,
 	CLI_BALANCE,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command table. Everything that ringway says about its own grammar is made from it.
+#include "control/cli/apply.h"
+#include "control/cli/change.h"
 #include "control/cli/cli.h"
 #include "control/cli/drops.h"
 #include "control/cli/files.h"
 #include "control/cli/help.h"
+#include "control/cli/request.h"
 #include "control/cli/ring_ref.h"
 #include "control/cli/simulate.h"
 
@@ -13,6 +16,85 @@ static const struct cli_column drop_columns[] = {
 	{"REASON", "name", false},
 	{"STAGE", "stage", false},
 	{"MEANING", "text", false},
+	{0},
+};
+
+static const struct cli_column service_columns[] = {
+	{"SERVICE", "name", false},
+	{"ADDRESS", "address", false},
+	{"PROTOCOL", "protocol", false},
+	{"PORTS", "ports", false},
+	{"POOL", "pool", false},
+	{"REQUIRES", "requires", false},
+	{"AFFINITY", "affinity", true},
+	{"TUNNEL", "tunnel", false},
+	{"STATE", "state", true},
+	{"PACKETS", "packets", false},
+	{"BYTES", "bytes", true},
+	{"NEW FLOWS", "new_flows", false},
+	{"DROPS", "drops", false},
+	{"ID", "id", true},
+	{0},
+};
+
+static const struct cli_column pool_columns[] = {
+	{"POOL", "name", false},
+	{"RING", "ring", false},
+	{"BACKENDS", "backends", false},
+	{"UP", "up", false},
+	{"DRAIN", "drain", false},
+	{"DOWN", "down", false},
+	{"NEW RING", "new_ring", false},
+	{"SHARE", "new_share_ppm", false},
+	{"NEW FLOWS", "new_flows", false},
+	{"PACKETS", "packets", true},
+	{"DROPS", "drops", true},
+	{"ID", "id", true},
+	{0},
+};
+
+static const struct cli_column backend_columns[] = {
+	{"POOL", "pool", false},
+	{"BACKEND", "name", false},
+	{"ADDRESS", "address", false},
+	{"PORT", "port", true},
+	{"WEIGHT", "weight", false},
+	{"STATE", "state", false},
+	{"TAGS", "tags", false},
+	{"NEW FLOWS", "new_flows", false},
+	{"PACKETS", "packets", false},
+	{"BYTES", "bytes", true},
+	{"ID", "id", true},
+	{0},
+};
+
+static const struct cli_column cutover_columns[] = {
+	{"POOL", "name", false},
+	{"FROM", "from", false},
+	{"TO", "to", false},
+	{"STATE", "state", false},
+	{"SHARE", "share_ppm", false},
+	{"MEASURED", "new_flows_new_share", false},
+	{"FLOWS OLD", "new_flows_old", false},
+	{"FLOWS NEW", "new_flows_new", false},
+	{"ABORTS OLD", "aborts_old", true},
+	{"ABORTS NEW", "aborts_new", true},
+	{0},
+};
+
+static const struct cli_column ring_columns[] = {
+	{"RING", "name", false},
+	{"ROLE", "role", false},
+	{"VERSION", "version", false},
+	{"BACKENDS", "backends", false},
+	{"USABLE", "usable", false},
+	{"POINTS", "points", false},
+	{"WORKER", "worker_bytes", false},
+	{"NODE", "node_bytes", false},
+	{"AS V1, WORKER", "v1_worker_bytes", true},
+	{"AS V1, NODE", "v1_node_bytes", true},
+	{"SERVICES", "services", true},
+	{"DIGEST", "digest", true},
 	{0},
 };
 
@@ -38,11 +120,27 @@ const struct cli_command cli_commands[] = {
 	{
 		.noun = "diff",
 		.operands = "[FILE] [FILE]",
-		.summary = "what differs between two pools files",
-		.options = CLI_BIT(CLI_EXIT_CODE),
-		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(DIFFERENT),
+		.summary = "what differs between two pools files, or between a file and the node",
+		.details =
+			"With two files no daemon is asked. With -f FILE: what `apply -f FILE` would "
+			"change, checked by the node as apply would.",
+		.options = CLI_BIT(CLI_FILE) | CLI_BIT(CLI_EXIT_CODE),
+		.answers =
+			ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED) | ANSWER(DIFFERENT),
 		.rows = "changes",
-		.run = files_diff_run,
+		.run = apply_diff_run,
+	},
+	{
+		.noun = "apply",
+		.summary = "make a pools file the configuration of the node, all or nothing",
+		.details =
+			"A file with an error changes nothing: the old configuration serves, and all "
+			"errors are said. What did not change is not touched.",
+		.options = CLI_BIT(CLI_FILE),
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
+		.rows = "changes",
+		.run = apply_run,
 	},
 	{
 		.noun = "dataplane-args",
@@ -52,6 +150,204 @@ const struct cli_command cli_commands[] = {
 		.flags = CLI_OFFLINE,
 		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(PERMISSION),
 		.run = files_dataplane_args_run,
+	},
+	{
+		.noun = "status",
+		.summary = "the node: generations, dataplane, what is configured",
+		.flags = CLI_STREAMS,
+		.run = request_run,
+	},
+	{
+		.noun = "stats",
+		.summary =
+			"packets, drops by reason, ring split; and whether every packet is accounted for",
+		.details =
+			"The first line is checked: every packet that was received was forwarded, handed "
+			"to the kernel, answered, or dropped for a named reason. Zeroes are left out; "
+			"-o wide shows them.",
+		.options = CLI_BIT(CLI_WORKER),
+		.flags = CLI_STREAMS,
+		.answers = ANSWER(NOT_FOUND),
+		.run = stats_run,
+	},
+	{
+		.noun = "explain",
+		.operands = "PROTOCOL SOURCE DESTINATION",
+		.summary = "where a flow goes, and why",
+		.details =
+			"ringway explain tcp 198.51.100.7:40000 203.0.113.10:443\n\n"
+			"Service, hashes, the flow's bucket at the gate and the threshold, what both "
+			"rings pick, its entry in the flow table, and the backend. A running dataplane "
+			"is asked itself; without one the node's snapshot answers, by the same code.",
+		.answers = ANSWER(NOT_FOUND),
+		.run = request_run,
+	},
+	{
+		.noun = "service",
+		.verb = "list",
+		.summary = "all services",
+		.rows = "services",
+		.columns = service_columns,
+		.run = request_run,
+	},
+	{
+		.noun = "service",
+		.verb = "show",
+		.operands = "SERVICE",
+		.summary = "one service",
+		.answers = ANSWER(NOT_FOUND),
+		.run = request_run,
+	},
+	{
+		.noun = "pool",
+		.verb = "list",
+		.summary = "all pools",
+		.rows = "pools",
+		.columns = pool_columns,
+		.run = request_run,
+	},
+	{
+		.noun = "pool",
+		.verb = "show",
+		.operands = "POOL",
+		.summary = "one pool and its backends",
+		.answers = ANSWER(NOT_FOUND),
+		.rows = "members",
+		.run = request_run,
+	},
+	{
+		.noun = "backend",
+		.verb = "list",
+		.operands = "[POOL]",
+		.summary = "all backends, or those of one pool",
+		.flags = CLI_STREAMS,
+		.answers = ANSWER(NOT_FOUND),
+		.rows = "backends",
+		.columns = backend_columns,
+		.run = request_run,
+	},
+	{
+		.noun = "backend",
+		.verb = "show",
+		.operands = "POOL BACKEND",
+		.summary = "one backend",
+		.flags = CLI_STREAMS,
+		.answers = ANSWER(NOT_FOUND),
+		.run = request_run,
+	},
+	{
+		.noun = "backend",
+		.verb = "add",
+		.operands = "POOL BACKEND",
+		.summary = "add a backend to a pool",
+		.options = CLI_BIT(CLI_ADDRESS) | CLI_BIT(CLI_PORT) | CLI_BIT(CLI_WEIGHT) |
+			CLI_BIT(CLI_TAGS) | CLI_BIT(CLI_STATE),
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
+		.run = change_run,
+	},
+	{
+		.noun = "backend",
+		.verb = "set",
+		.operands = "POOL BACKEND",
+		.summary = "change weight, state or tags of a backend",
+		.options = CLI_BIT(CLI_WEIGHT) | CLI_BIT(CLI_TAGS) | CLI_BIT(CLI_STATE),
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
+		.run = change_run,
+	},
+	{
+		.noun = "backend",
+		.verb = "drain",
+		.operands = "POOL BACKEND",
+		.summary = "no new flows for a backend; it keeps those that it has",
+		.details = "Its keys go to the next backends along the ring, and come back with "
+			   "`backend set POOL BACKEND --state up`.",
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
+		.run = change_run,
+	},
+	{
+		.noun = "backend",
+		.verb = "del",
+		.operands = "POOL BACKEND",
+		.summary = "take a backend out of its pool; its flows choose again",
+		.flags = CLI_MUTATES | CLI_DANGER,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
+		.run = change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "list",
+		.summary = "all cutovers that are under way",
+		.flags = CLI_STREAMS,
+		.rows = "cutovers",
+		.columns = cutover_columns,
+		.run = request_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "show",
+		.operands = "POOL",
+		.summary = "one cutover: intended share, and what both rings really got",
+		.flags = CLI_STREAMS,
+		.answers = ANSWER(NOT_FOUND),
+		.run = request_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "set",
+		.operands = "POOL",
+		.summary = "start a cutover to another ring, or move its share",
+		.details =
+			"--to starts one: both rings are in memory, the new one at --share, 0% when not "
+			"given. Later calls give --share alone. Raising the share never moves a flow "
+			"back; lowering it undoes exactly what raising did; established flows stay.",
+		.options = CLI_BIT(CLI_TO) | CLI_BIT(CLI_POINTS) | CLI_BIT(CLI_BALANCE) |
+			CLI_BIT(CLI_SHARE),
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
+		.run = change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "rollback",
+		.operands = "POOL",
+		.summary = "all new flows back to the old ring, at once, from any state",
+		.details =
+			"Needs no rebuild and asks for no generation. Both rings stay; established "
+			"flows stay where they are.",
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND),
+		.run = change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "retire",
+		.operands = "POOL",
+		.summary = "end a cutover at 100%: the new ring is the only one",
+		.flags = CLI_MUTATES | CLI_DANGER,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(REFUSED),
+		.run = change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "discard",
+		.operands = "POOL",
+		.summary = "end a cutover at 0%: the old ring is the only one",
+		.flags = CLI_MUTATES | CLI_DANGER,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(REFUSED),
+		.run = change_run,
+	},
+	{
+		.noun = "ring",
+		.verb = "list",
+		.summary = "all rings of the node: points, memory, digests",
+		.details =
+			"-o wide adds what the same ring would take as v1, and the digest of its points.",
+		.rows = "rings",
+		.columns = ring_columns,
+		.run = request_run,
 	},
 	{
 		.noun = "ring",

@@ -203,7 +203,7 @@ enum answer files_validate_run(struct cli *cli)
 	return answer;
 }
 
-static void print_changes(struct cli *cli, const json_t *rows)
+void files_print_changes(struct cli *cli, const json_t *rows)
 {
 	static const char marks[] = {'+', '-', '~'};
 	const json_t *row;
@@ -246,7 +246,7 @@ static enum answer diff_files(struct cli *cli)
 	}
 	different = diff->change_count > 0;
 	if (cli->output == OUTPUT_TABLE || cli->output == OUTPUT_WIDE)
-		print_changes(cli, json_object_get(result, "changes"));
+		files_print_changes(cli, json_object_get(result, "changes"));
 	else
 		answer = request_print(cli, result);
 	if (answer == ANSWER_DONE && different && cli_has(cli, CLI_EXIT_CODE))

@@ -26,6 +26,9 @@ json_t *files_findings(const struct config_report *report);
 struct config_diff;
 json_t *files_changes(const struct config_diff *diff);
 
+// Writes such an array for people: + added, - removed, ~ changed.
+void files_print_changes(struct cli *cli, const json_t *rows);
+
 // validate, diff, dataplane-args.
 enum answer files_validate_run(struct cli *cli);
 enum answer files_diff_run(struct cli *cli);

@@ -33,6 +33,7 @@ const struct cli_option_info cli_options[CLI_OPTION_COUNT] = {
 	[CLI_PORT] = {"port", 0, CLI_NUMBER, "PORT", "port; part of the ring seed"},
 	[CLI_WEIGHT] = {"weight", 0, CLI_NUMBER, "N", "weight, 1 or more"},
 	[CLI_TAGS] = {"tags", 0, CLI_LIST, "TAG,...", "tags of the backend"},
+	[CLI_STATE] = {"state", 0, CLI_TEXT, "STATE", "up, drain or down"},
 	[CLI_TO] = {"to", 0, CLI_TEXT, "VERSION", "ring version to move to: v1, v2 or v3"},
 	[CLI_POINTS] = {"points", 0, CLI_NUMBER, "N", "points a weight"},
 	[CLI_BALANCE] = {"balance", 0, CLI_REAL, "CV",

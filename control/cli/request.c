@@ -215,8 +215,9 @@ enum answer request_print(struct cli *cli, json_t *result)
 	return ANSWER_DONE;
 }
 
-// Takes replies until the last one. ret: where a single result goes, or NULL to write each one.
-static enum answer take_replies(struct cli *cli, struct client *client, json_t **ret)
+// Takes replies until the last one. print: for each one, or NULL; then ret is where the result goes.
+static enum answer take_replies(
+	struct cli *cli, struct client *client, request_printer *print, json_t **ret)
 {
 	bool more = true;
 	enum answer answer = ANSWER_DONE;
@@ -232,10 +233,10 @@ static enum answer take_replies(struct cli *cli, struct client *client, json_t *
 
 		if (!json_is_true(json_object_get(reply, "ok")))
 			answer = say_error(cli, reply);
-		else if (ret != NULL)
+		else if (print == NULL)
 			*ret = json_incref(result);
 		else
-			answer = request_print(cli, result);
+			answer = print(cli, result);
 		if (cli_has(cli, CLI_EXIT_CODE) && answer == ANSWER_DONE &&
 			json_is_true(json_object_get(result, "different")))
 			answer = ANSWER_DIFFERENT;
@@ -244,7 +245,8 @@ static enum answer take_replies(struct cli *cli, struct client *client, json_t *
 	return answer;
 }
 
-static enum answer exchange(struct cli *cli, const json_t *request, json_t **ret)
+static enum answer exchange(
+	struct cli *cli, const json_t *request, request_printer *print, json_t **ret)
 {
 	struct client client;
 	char path[PATH_MAX];
@@ -256,7 +258,8 @@ static enum answer exchange(struct cli *cli, const json_t *request, json_t **ret
 	if (error)
 		return say_unreachable(cli, path, error);
 	error = client_send(&client, request);
-	answer = error && error != -EPIPE ? say_lost(cli, error) : take_replies(cli, &client, ret);
+	answer = error && error != -EPIPE ? say_lost(cli, error)
+					  : take_replies(cli, &client, print, ret);
 	client_close(&client);
 	return answer;
 }
@@ -268,7 +271,7 @@ enum answer request_ask(struct cli *cli, const char *verb, json_t *args, json_t 
 
 	json_decref(args);
 	if (answer == ANSWER_DONE)
-		answer = exchange(cli, request, ret);
+		answer = exchange(cli, request, NULL, ret);
 	json_decref(request);
 	return answer;
 }
@@ -294,7 +297,7 @@ static enum answer confirm(struct cli *cli)
 	return ANSWER_DONE;
 }
 
-enum answer request_run_with(struct cli *cli, json_t *args)
+enum answer request_run_printed(struct cli *cli, json_t *args, request_printer *print)
 {
 	uint64_t options = cli_command_options(cli->command) & ~NO_ARGUMENT;
 	enum answer answer = args ? confirm(cli) : cli_fail(cli, ANSWER_FAILED, "out of memory");
@@ -313,12 +316,12 @@ enum answer request_run_with(struct cli *cli, json_t *args)
 		answer = make_request(cli, verb, args, &request);
 	json_decref(args);
 	if (answer == ANSWER_DONE)
-		answer = exchange(cli, request, NULL);
+		answer = exchange(cli, request, print, NULL);
 	json_decref(request);
 	return answer;
 }
 
 enum answer request_run(struct cli *cli)
 {
-	return request_run_with(cli, json_object());
+	return request_run_printed(cli, json_object(), request_print);
 }

@@ -9,9 +9,10 @@
 // reply is written as the command's shape says.
 enum answer request_run(struct cli *cli);
 
-// The same with args that the caller made. args: a stolen reference; the operands and options of the run are added
-// where args does not have them yet.
-enum answer request_run_with(struct cli *cli, json_t *args);
+// The same with args that the caller made, and each result written by the caller's function.
+// args: a stolen reference; the operands and options of the run are added where args does not have them yet.
+typedef enum answer request_printer(struct cli *cli, json_t *result);
+enum answer request_run_printed(struct cli *cli, json_t *args, request_printer *print);
 
 // Asks once and gives the result back instead of writing it. args: stolen. *ret: a new reference.
 enum answer request_ask(struct cli *cli, const char *verb, json_t *args, json_t **ret);

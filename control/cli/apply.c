@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/cli/apply.h"
+
+#include "control/cli/files.h"
+#include "control/cli/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Asks ringwayd with the text of the file of -f.
+static enum answer ask(struct cli *cli, const char *verb, json_t **ret)
+{
+	const char *path = cli->value[CLI_FILE];
+	char *text = NULL;
+	size_t length = 0;
+	enum answer answer;
+	json_t *args;
+
+	if (path == NULL)
+		return cli_fail(cli, ANSWER_USAGE, "say which file: -f pools.yaml");
+	answer = files_load(cli, path, &text, &length);
+	if (answer != ANSWER_DONE)
+		return answer;
+	// Fails for text that is no UTF-8, which no pools file is.
+	args = json_pack("{s:s%, s:s}", "pools", text, length, "file", path);
+	free(text);
+	if (args == NULL)
+		return cli_fail(cli, ANSWER_INVALID, "%s: is no UTF-8 text", path);
+	return request_ask(cli, verb, args, ret);
+}
+
+// What a change did, for people: the changes, then what became of them.
+static enum answer print(struct cli *cli, json_t *result)
+{
+	const char *dataplane = json_string_value(json_object_get(result, "dataplane"));
+
+	if (cli->output != OUTPUT_TABLE && cli->output != OUTPUT_WIDE)
+		return request_print(cli, result);
+	files_print_changes(cli, json_object_get(result, "changes"));
+	fprintf(cli->err, "%s\n", json_string_value(json_object_get(result, "text")));
+	if (dataplane != NULL && dataplane[0] != '\0')
+		fprintf(cli->err, "dataplane: %s\n", dataplane);
+	return ANSWER_DONE;
+}
+
+enum answer apply_run(struct cli *cli)
+{
+	json_t *result = NULL;
+	enum answer answer = ask(cli, "apply", &result);
+
+	if (answer == ANSWER_DONE)
+		answer = print(cli, result);
+	json_decref(result);
+	return answer;
+}
+
+enum answer apply_diff_run(struct cli *cli)
+{
+	json_t *result = NULL;
+	enum answer answer;
+
+	if (cli->operand_count == 2)
+		return files_diff_run(cli);
+	if (cli->operand_count == 1)
+		return cli_fail(cli, ANSWER_USAGE,
+			"diff takes two files, or -f FILE to compare with the node");
+	answer = ask(cli, "diff", &result);
+	if (answer == ANSWER_DONE || answer == ANSWER_DIFFERENT) {
+		enum answer printed = print(cli, result);
+
+		answer = printed == ANSWER_DONE ? answer : printed;
+	}
+	json_decref(result);
+	return answer;
+}
