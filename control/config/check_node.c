@@ -16,8 +16,9 @@ static void workers_check(const struct config_dataplane *d, struct config_report
 
 		snprintf(path, sizeof(path), "dataplane.workers[%u]", i);
 		if (d->workers[i] == d->main)
-			config_report_add(report, CONFIG_CONFLICT, path, "choose another CPU",
-				"CPU %u is the main lcore's", d->main);
+			config_report_warn(report, CONFIG_CONFLICT, path,
+				"choose another CPU, but for a trial on a small machine",
+				"CPU %u is the main lcore's, they share it", d->main);
 		for (uint32_t j = 0; j < i; j++) {
 			if (d->workers[i] == d->workers[j])
 				config_report_add(report, CONFIG_DUPLICATE_NAME, path, NULL,

@@ -408,14 +408,27 @@ static void node_of_the_design_is_read_whole(void)
 	config_node_free(node);
 }
 
+static void worker_on_the_main_cpu_is_a_warning(void)
+{
+	struct config_report report;
+	struct config_node *node = NULL;
+	const char *text = "node: a\ndataplane: {workers: [0], ports: [{device: x}]}\n";
+
+	config_report_init(&report, "node.yaml", text, strlen(text));
+	CU_ASSERT_EQUAL(config_node_read(&report, &node), 0);
+	CU_ASSERT_EQUAL(report.warning_count, 1);
+	CU_ASSERT_EQUAL(report.findings[0].code, CONFIG_CONFLICT);
+	CU_ASSERT_EQUAL(report.findings[0].column, 23);
+	config_report_free(&report);
+	config_node_free(node);
+}
+
 static void bad_nodes_are_refused_at_their_place(void)
 {
 	static const struct refusal refusals[] = {
 		{"node: a\n", CONFIG_MISSING_KEY, 1, 1},
 		{"node: a\ndataplane: {workers: [], ports: [{device: x}]}\n", CONFIG_OUT_OF_RANGE,
 			2, 13},
-		{"node: a\ndataplane: {workers: [0], ports: [{device: x}]}\n", CONFIG_CONFLICT, 2,
-			23},
 		{"node: a\ndataplane: {workers: [1, 1], ports: [{device: x}]}\n",
 			CONFIG_DUPLICATE_NAME, 2, 26},
 		{"node: a\ndataplane: {workers: [1], eal: [\"-l1\"], ports: [{device: x}]}\n",
@@ -458,6 +471,7 @@ int main(void)
 		{"one_backend_more_than_a_ring_takes_is_refused",
 			one_backend_more_than_a_ring_takes_is_refused},
 		{"node_of_the_design_is_read_whole", node_of_the_design_is_read_whole},
+		{"worker_on_the_main_cpu_is_a_warning", worker_on_the_main_cpu_is_a_warning},
 		{"bad_nodes_are_refused_at_their_place", bad_nodes_are_refused_at_their_place},
 	};
 
