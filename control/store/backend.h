@@ -16,6 +16,8 @@ struct store_backend {
 		uint64_t *ret_generation);
 	int (*commit)(struct store *store, const char *text, size_t length, uint64_t expected);
 	int (*key_write)(struct store *store, const char *key, const char *value, size_t length);
+	int (*key_swap)(
+		struct store *store, const char *key, const char *before, const char *value);
 	int (*key_read)(struct store *store, const char *key, char **ret_value, size_t *ret_length);
 	int (*key_remove)(struct store *store, const char *key);
 	int (*key_list)(struct store *store, const char *prefix, store_visit visit, void *context);
@@ -37,6 +39,7 @@ struct store {
 };
 
 extern const struct store_backend store_file;
+extern const struct store_backend store_etcd;
 
 // Sets the sentence and returns code, for `return store_fail(store, -EIO, "...")`.
 __attribute__((format(printf, 3, 4))) int store_fail(

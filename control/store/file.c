@@ -325,6 +325,36 @@ static int file_key_write(struct store *store, const char *key, const char *valu
 	return rc;
 }
 
+static int swap_locked(struct store *store, const char *name, const char *before, const char *value)
+{
+	struct file_state *state = store->state;
+	char *now = NULL;
+	size_t length;
+	int rc = file_get(store, state->keys, name, &now, &length);
+	bool same = rc == 0 ? before != NULL && strcmp(now, before) == 0 : before == NULL;
+
+	free(now);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	if (!same)
+		return store_fail(store, -ESTALE, "somebody else changed %s", name);
+	return file_put(store, state->keys, name, value, strlen(value));
+}
+
+static int file_key_swap(
+	struct store *store, const char *key, const char *before, const char *value)
+{
+	char name[NAME_BYTES];
+	int rc = changes_lock(store);
+
+	if (rc < 0)
+		return rc;
+	key_name(key, name);
+	rc = swap_locked(store, name, before, value);
+	changes_unlock(store);
+	return rc;
+}
+
 static int file_key_read(struct store *store, const char *key, char **ret_value, size_t *ret_length)
 {
 	struct file_state *state = store->state;
@@ -631,6 +661,7 @@ const struct store_backend store_file = {
 	.read = file_read,
 	.commit = file_commit,
 	.key_write = file_key_write,
+	.key_swap = file_key_swap,
 	.key_read = file_key_read,
 	.key_remove = file_key_remove,
 	.key_list = file_key_list,

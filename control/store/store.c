@@ -37,12 +37,7 @@ int store_open(const struct config_store *config, const char *node, struct store
 	if (store == NULL)
 		return -ENOMEM;
 	snprintf(store->node, sizeof(store->node), "%s", node);
-	store->backend = config->type == CONFIG_STORE_FILE ? &store_file : NULL;
-	if (store->backend == NULL) {
-		snprintf(ret_error, STORE_ERROR_BYTES, "this build has no such store");
-		free(store);
-		return -ENOTSUP;
-	}
+	store->backend = config->type == CONFIG_STORE_ETCD ? &store_etcd : &store_file;
 	rc = store->backend->open(store, config);
 	if (rc < 0) {
 		snprintf(ret_error, STORE_ERROR_BYTES, "%s", store->error);
@@ -108,6 +103,15 @@ int store_key_write(struct store *store, const char *key, const char *value, siz
 	if (rc == 0 && length > STORE_VALUE_BYTES)
 		rc = store_fail(store, -EFBIG, "a value of %zu bytes is not taken", length);
 	return rc < 0 ? rc : store->backend->key_write(store, key, value, length);
+}
+
+int store_key_swap(struct store *store, const char *key, const char *before, const char *value)
+{
+	int rc = key_check(store, key);
+
+	if (rc == 0 && strlen(value) > STORE_VALUE_BYTES)
+		rc = store_fail(store, -EFBIG, "a value of %zu bytes is not taken", strlen(value));
+	return rc < 0 ? rc : store->backend->key_swap(store, key, before, value);
 }
 
 int store_key_read(struct store *store, const char *key, char **ret_value, size_t *ret_length)

@@ -48,6 +48,10 @@ int store_commit(struct store *store, const char *text, size_t length, uint64_t 
 // --- keys: small values, the last writer wins ------------------------------------------------------
 
 int store_key_write(struct store *store, const char *key, const char *value, size_t length);
+// Writes a value in place of another, both NUL-terminated: only while the key still holds before (NULL: nothing).
+// Returns 0; -ESTALE: it holds something else; others: it is not known to be written; read again.
+int store_key_swap(struct store *store, const char *key, const char *before, const char *value);
+
 int store_key_read(
 	struct store *store, const char *key, char **ret_value, size_t *ret_length); // -ENOENT
 int store_key_remove(struct store *store, const char *key); // 0 also when there is none
@@ -82,7 +86,8 @@ int store_audit_verify(struct store *store, uint64_t *ret_count, uint64_t *ret_n
 
 // --- watch -----------------------------------------------------------------------------------------
 
-// A descriptor that polls readable when document or keys may have changed, by anybody. A hint: read to know.
+// A descriptor that polls readable when document or keys may have changed, by anybody. A hint: read to know. Keys that
+// begin with "status/" need not wake anybody up: a fleet writes hundreds of them a second.
 int store_watch(struct store *store);
 
 // Takes the hint, so that the descriptor waits for the next one. Returns whether there was one.

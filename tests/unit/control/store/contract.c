@@ -210,6 +210,25 @@ static void keys_are_written_read_and_removed(void)
 	store_close(store);
 }
 
+static void swap_wants_what_is_there(void)
+{
+	struct store *store = fresh();
+	char *value = NULL;
+	size_t length = 0;
+
+	CU_ASSERT_EQUAL(store_key_swap(store, "cutover/web", "one", "two"), -ESTALE);
+	CU_ASSERT_EQUAL(store_key_swap(store, "cutover/web", NULL, "one"), 0);
+	CU_ASSERT_EQUAL(store_key_swap(store, "cutover/web", NULL, "two"), -ESTALE);
+	CU_ASSERT_EQUAL(store_key_swap(store, "cutover/web", "on", "two"), -ESTALE);
+	CU_ASSERT_EQUAL(store_key_swap(store, "cutover/web", "one", "two"), 0);
+	CU_ASSERT_EQUAL(store_key_swap(store, "cutover/web", "one", "three"), -ESTALE);
+	CU_ASSERT_EQUAL_FATAL(store_key_read(store, "cutover/web", &value, &length), 0);
+	CU_ASSERT_STRING_EQUAL(value, "two");
+	free(value);
+	CU_ASSERT_EQUAL(store_key_swap(store, "../x", NULL, "one"), -EINVAL);
+	store_close(store);
+}
+
 static void bad_keys_are_refused(void)
 {
 	static const char *const bad[] = {
@@ -374,6 +393,7 @@ int contract_run(const struct contract_target *tested)
 		{"of_many_writers_one_wins_each_generation",
 			of_many_writers_one_wins_each_generation},
 		{"keys_are_written_read_and_removed", keys_are_written_read_and_removed},
+		{"swap_wants_what_is_there", swap_wants_what_is_there},
 		{"bad_keys_are_refused", bad_keys_are_refused},
 		{"listing_is_sorted_and_by_prefix", listing_is_sorted_and_by_prefix},
 		{"lock_is_one_nodes_until_dropped", lock_is_one_nodes_until_dropped},
