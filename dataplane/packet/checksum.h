@@ -26,6 +26,19 @@ static inline uint64_t checksum_add(uint64_t sum, const void *data, size_t lengt
 	return sum + word;
 }
 
+// The sum of an IPv4 header without options. Unrolled by hand, since gcc 12 at -O2 keeps the loop of checksum_add():
+// parsing takes 6.8 ns instead of 7.6 (tests/bench/bench_packet.c).
+static inline uint64_t checksum_ip4(const void *header)
+{
+	uint64_t pairs[2];
+	uint32_t last;
+
+	memcpy(pairs, header, sizeof(pairs));
+	memcpy(&last, (const uint8_t *)header + sizeof(pairs), sizeof(last));
+	return (pairs[0] & UINT32_MAX) + (pairs[0] >> 32) + (pairs[1] & UINT32_MAX) +
+		(pairs[1] >> 32) + last;
+}
+
 // Folds a sum to 16 bits. Two rounds are not enough: each carry is folded until none is left, which four
 // rounds from 64 bits do (64 -> 33 -> 32 (17) -> 16 (+1)). tests/unit/dataplane/packet sweeps all values.
 static inline uint16_t checksum_fold(uint64_t sum)

@@ -55,17 +55,13 @@ static unsigned inner_ttl(const uint8_t *l3, unsigned family)
 // the packet inside has its own.
 static void write_gue(uint8_t *at, const struct packet *packet, uint16_t port_be, uint8_t protocol)
 {
-	struct {
-		struct wire_udp udp;
-		struct wire_gue gue;
-	} WIRE_PACKED shim = {0};
-	unsigned entropy = (unsigned)(packet->hash >> 16) & ENCAP_GUE_SOURCE_PORT_MASK;
+	uint32_t entropy = (uint32_t)packet->hash >> 16 & ENCAP_GUE_SOURCE_PORT_MASK;
+	uint32_t length =
+		(uint32_t)(sizeof(struct wire_udp) + sizeof(struct wire_gue)) + packet->l3_length;
 
-	shim.udp.source_port_be = htobe16((uint16_t)(ENCAP_GUE_SOURCE_PORT_BASE | entropy));
-	shim.udp.destination_port_be = port_be;
-	shim.udp.length_be = htobe16((uint16_t)(sizeof(shim) + packet->l3_length));
-	shim.gue.protocol = protocol;
-	memcpy(at, &shim, sizeof(shim));
+	header_store(at, htobe32((ENCAP_GUE_SOURCE_PORT_BASE | entropy) << 16 | be16toh(port_be)));
+	header_store(at + 4, htobe32(length << 16)); // checksum 0
+	header_store(at + 8, htobe32((uint32_t)protocol << 16));
 }
 
 static void write_gre(uint8_t *at, unsigned inner_family)

@@ -17,6 +17,19 @@ struct header {
 	uint8_t protocol;
 };
 
+static inline uint32_t header_load(const void *at)
+{
+	uint32_t word;
+
+	memcpy(&word, at, sizeof(word));
+	return word;
+}
+
+static inline void header_store(void *at, uint32_t word)
+{
+	memcpy(at, &word, sizeof(word));
+}
+
 // DSCP and ECN of an IP header of either family.
 static inline uint8_t header_class(const uint8_t *l3, unsigned family)
 {
@@ -31,22 +44,23 @@ static inline uint8_t header_class(const uint8_t *l3, unsigned family)
 // section 4.1), so none has to be kept unique.
 // The checksum is summed from the words on their way: summing the header where it was just put together makes loads
 // wait for narrower stores, which cost 5 of 14 ns a packet.
+// Words are built in registers and stored one by one. An array of them, copied, is stored in small pieces and loaded
+// in large ones, which no store buffer forwards: GUE took 16.4 ns a packet so, and 9.7 this way
+// (tests/bench/bench_packet.c).
 static inline void header_write4(uint8_t *at, const struct header *header)
 {
-	struct wire_ip4 *ip = (struct wire_ip4 *)at;
-	uint32_t total = (uint16_t)(header->payload + sizeof(*ip));
-	uint32_t words[5] = {
-		htobe32(0x45u << 24 | (uint32_t)header->class << 16 | total),
-		htobe32(WIRE_IP4_DF),
-		htobe32((uint32_t)header->ttl << 24 | (uint32_t)header->protocol << 16),
-	};
-	uint64_t sum = (uint64_t)words[0] + words[1] + words[2];
+	uint32_t first = htobe32(0x45u << 24 | (uint32_t)header->class << 16 |
+		(header->payload + (uint32_t)sizeof(struct wire_ip4)));
+	uint32_t third = htobe32((uint32_t)header->ttl << 24 | (uint32_t)header->protocol << 16);
+	uint32_t source = header_load(header->source);
+	uint32_t destination = header_load(header->destination);
+	uint64_t sum = (uint64_t)first + htobe32(WIRE_IP4_DF) + third + source + destination;
 
-	memcpy(&words[3], header->source, sizeof(words[3]));
-	memcpy(&words[4], header->destination, sizeof(words[4]));
-	sum += (uint64_t)words[3] + words[4];
-	memcpy(at, words, sizeof(words));
-	ip->checksum_be = checksum_finish(sum);
+	header_store(at, first);
+	header_store(at + 4, htobe32(WIRE_IP4_DF));
+	header_store(at + 8, third | htobe32(be16toh(checksum_finish(sum))));
+	header_store(at + 12, source);
+	header_store(at + 16, destination);
 }
 
 static inline void header_write6(uint8_t *at, const struct header *header)

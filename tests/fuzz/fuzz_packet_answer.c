@@ -5,12 +5,17 @@
 #include "dataplane/packet/discovery.h"
 #include "dataplane/packet/parse.h"
 
+#include "tests/fuzz/packet_seal.h"
 #include "tests/lib/packet_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define CONTROL_BYTES 2
+#define FRAME_MAX     9000
+
+// In the second byte: checksums are made right first.
+#define SEAL 0x80
 
 static void require(int condition, const char *what)
 {
@@ -118,9 +123,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct packet packet;
 
-	if (size < CONTROL_BYTES || size > 9000)
+	uint8_t frame[FRAME_MAX];
+
+	if (size < CONTROL_BYTES || size > sizeof(frame))
 		return 0;
-	load(&packet, data + CONTROL_BYTES, size - CONTROL_BYTES, data[0]);
+	memcpy(frame, data, size);
+	if (data[1] & SEAL)
+		packet_seal(frame + CONTROL_BYTES, size - CONTROL_BYTES);
+	load(&packet, frame + CONTROL_BYTES, size - CONTROL_BYTES, data[0]);
 	parse_burst(&packet, 1);
 	if (packet.verdict == PACKET_PENDING) {
 		if (data[0] & 16 && packet.family != ADDR_NONE)

@@ -4,12 +4,17 @@
 #include "dataplane/packet/encap.h"
 #include "dataplane/packet/parse.h"
 
+#include "tests/fuzz/packet_seal.h"
 #include "tests/lib/packet_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define CONTROL_BYTES 2
+#define FRAME_MAX     9000
+
+// In the second byte: checksums are made right first.
+#define SEAL 0x80
 
 static void require(int condition, const char *what)
 {
@@ -107,20 +112,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint8_t headrooms[] = {0, 20, 32, 64};
+	uint8_t frame[FRAME_MAX];
 	struct packet packet;
 
-	if (size < CONTROL_BYTES || size > 9000)
+	if (size < CONTROL_BYTES || size > sizeof(frame))
 		return 0;
-	load(&packet, data + CONTROL_BYTES, size - CONTROL_BYTES, headrooms[data[0] >> 6]);
+	memcpy(frame, data, size);
+	if (data[1] & SEAL)
+		packet_seal(frame + CONTROL_BYTES, size - CONTROL_BYTES);
+	load(&packet, frame + CONTROL_BYTES, size - CONTROL_BYTES, headrooms[data[0] >> 6]);
 	parse_burst(&packet, 1);
 	const char *rule = packet_broken_rule(&packet);
 
 	require(rule == NULL, rule);
-	require(memcmp(packet.data, data + CONTROL_BYTES, packet.length) == 0,
+	require(memcmp(packet.data, frame + CONTROL_BYTES, packet.length) == 0,
 		"parsing changes no byte");
 	if (packet.verdict == PACKET_PENDING && packet.family != ADDR_NONE) {
 		check_quic(&packet);
-		check_encap(&packet, data + CONTROL_BYTES, data);
+		check_encap(&packet, frame + CONTROL_BYTES, data);
 	}
 	free(packet.handle);
 	return 0;
