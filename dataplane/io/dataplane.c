@@ -77,6 +77,8 @@ static int make_shared(struct dataplane *dataplane, char *error)
 	shared->ports = dataplane->ports;
 	shared->port_count = dataplane->options->port_count;
 	shared->idle_sleep = dataplane->options->idle_sleep;
+	if (!dataplane->options->keep_privileges)
+		shared->drop_privileges = dataplane->options;
 	shared->tsc_hz = rte_get_tsc_hz();
 	shared->now_s = boot_seconds();
 	shared->qsbr =

@@ -80,8 +80,15 @@ static const int allowed[] = {
 	SCMP_SYS(setsockopt),
 	SCMP_SYS(getsockname),
 	SCMP_SYS(ioctl),
-	// Closing AF_XDP ports takes their program off the interface.
+	// Closing AF_XDP ports takes their program off the interface; libxdp looks for bpffs and locks /run/xdp.
 	SCMP_SYS(bpf),
+	SCMP_SYS(statfs),
+	SCMP_SYS(fstatfs),
+	SCMP_SYS(mkdir),
+	SCMP_SYS(mkdirat),
+	SCMP_SYS(access),
+	SCMP_SYS(faccessat),
+	SCMP_SYS(flock),
 	// Ending, by signal or at the end of main().
 	SCMP_SYS(exit),
 	SCMP_SYS(exit_group),
@@ -116,10 +123,11 @@ static bool has_device(const struct options *options, const char *driver)
 int privilege_drop_capabilities(const struct options *options, bool closes_ports)
 {
 	capng_clear(CAPNG_SELECT_BOTH);
-	// Taking an XDP program or a TAP away again is work for a network administrator.
+	// Taking an XDP program or a TAP away again is work for a network administrator; libxdp finds
+	// its program again by number, which asks for CAP_SYS_ADMIN.
 	if (closes_ports && (has_device(options, "net_af_xdp") || has_device(options, "net_tap")))
-		capng_updatev(
-			CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_NET_ADMIN, CAP_BPF, -1);
+		capng_updatev(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_NET_ADMIN, CAP_BPF,
+			CAP_SYS_ADMIN, -1);
 	// Without CAP_SETPCAP the bounding set stays as it is; no_new_privs makes it moot.
 	return capng_apply(CAPNG_SELECT_CAPS) == 0 ? 0 : -EPERM;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/io/worker.h"
 
+#include "dataplane/io/privilege.h"
+
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -251,6 +253,8 @@ int worker_run(void *argument)
 	unsigned index = worker->pipeline.index;
 	struct timespec now;
 
+	if (shared->drop_privileges != NULL)
+		privilege_drop_capabilities(shared->drop_privileges, false);
 	// The kernel may round a sleep up by this much; its default is as long as the sleep.
 	prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
 	worker->busy_tsc = rte_rdtsc();

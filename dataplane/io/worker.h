@@ -23,6 +23,7 @@ struct worker_shared {
 	struct rte_ring *mailbox; // main -> worker 0: mbufs, their port field names the port
 	uint64_t tsc_hz;
 	bool idle_sleep;
+	const struct options *drop_privileges; // NULL: keep them
 	// main rw, workers ro (relaxed)
 	uint32_t now_s; // CLOCK_BOOTTIME
 	bool stop;
