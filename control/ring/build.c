@@ -57,9 +57,25 @@ static bool lane_load(const struct ring_slot *slots, uint32_t slot_count, uint32
 	if (*next == slot_count)
 		return false;
 	*lane = (struct lane){*next, slots[*next].count};
-	*chain = (struct chain){slots[*next].state, 0};
+	*chain = (struct chain){slots[*next].state, slots[*next].seat};
 	++*next;
 	return true;
+}
+
+// Keeps the points of a lane that its mask chooses, in place. done: points of the slot before these.
+// Returns how many are left.
+static uint32_t keep_chosen(
+	const struct ring_slot *slot, uint32_t done, uint32_t *hashes, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	if (slot->mask == 0)
+		return count;
+	for (uint32_t i = 0; i < count; i++) {
+		hashes[kept] = hashes[i];
+		kept += slot->mask >> (done + i) & 1;
+	}
+	return kept;
 }
 
 void points_generate(const struct chain_tables *tables, const struct ring_slot *slots,
@@ -81,7 +97,12 @@ void points_generate(const struct chain_tables *tables, const struct ring_slot *
 			run = lanes[i].left < run ? lanes[i].left : run;
 		chain_fill(tables, chains, active, run, &block);
 		for (unsigned i = 0; i < active; i++) {
-			sink(context, lanes[i].slot, block.points[i], run);
+			const struct ring_slot *slot = &slots[lanes[i].slot];
+
+			uint32_t kept = keep_chosen(
+				slot, slot->count - lanes[i].left, block.points[i], run);
+
+			sink(context, lanes[i].slot, block.points[i], kept);
 			lanes[i].left -= run;
 		}
 		for (unsigned i = active; i-- > 0;) {
@@ -166,6 +187,49 @@ static int sort_points(struct ring_points *points, const struct chain_tables *ta
 	return 0;
 }
 
+uint32_t points_slot_count(const struct ring_spec *spec)
+{
+	return spec->lane_count > 0 ? spec->lane_count : spec->member_count;
+}
+
+static void fill_lane(
+	const struct chain_tables *tables, const struct ring_lane *lane, struct ring_slot *slot)
+{
+	slot->mask = lane->mask;
+	slot->base = lane->base;
+	slot->count = 64 - (uint32_t)__builtin_clzll(lane->mask);
+	for (uint32_t i = 0; i < lane->base; i++)
+		slot->seat = chain_step(tables, slot->state, slot->seat);
+}
+
+void points_fill_slots(const struct chain_tables *tables, const struct ring_spec *spec,
+	struct ring_slot *ret_slots)
+{
+	struct ring_slot *slot = ret_slots;
+	uint32_t lane = 0;
+
+	for (uint32_t i = 0; i < spec->member_count; i++) {
+		const struct ring_spec_member *member = &spec->members[i];
+		struct ring_slot plain = {
+			.state = seed_state(tables, spec->seed, member),
+			.count = member->weight * spec->points,
+			.owner = i,
+		};
+
+		plain.first = chain_first(tables, plain.state);
+		if (spec->lane_count == 0) {
+			*slot++ = plain;
+			continue;
+		}
+		for (; lane < spec->lane_count && spec->lanes[lane].port == member->port &&
+			addr_compare(&spec->lanes[lane].address, &member->address) == 0;
+			lane++) {
+			*slot = plain;
+			fill_lane(tables, &spec->lanes[lane], slot++);
+		}
+	}
+}
+
 int ring_points_build(const struct ring_spec *spec, struct ring_points **ret)
 {
 	struct ring_points *points = calloc(1, sizeof(*points));
@@ -175,22 +239,16 @@ int ring_points_build(const struct ring_spec *spec, struct ring_points **ret)
 		return -ENOMEM;
 	points->version = spec->version;
 	points->generated = (uint32_t)ring_spec_points(spec);
-	points->slot_count = spec->member_count;
+	points->slot_count = points_slot_count(spec);
 	points->member_count = spec->member_count;
 	points->bits = points_bits(points->generated, points->slot_count);
 	ring_spec_digest(spec, points->spec_digest);
 	if (points_allocate(points) != 0)
 		goto err_free;
 	chain_tables_fill(&tables);
-	for (uint32_t i = 0; i < spec->member_count; i++) {
-		struct ring_slot *slot = &points->slots[i];
-
-		slot->state = seed_state(&tables, spec->seed, &spec->members[i]);
-		slot->first = chain_first(&tables, slot->state);
-		slot->count = spec->members[i].weight * spec->points;
-		slot->owner = i;
+	points_fill_slots(&tables, spec, points->slots);
+	for (uint32_t i = 0; i < spec->member_count; i++)
 		points->backends[i] = spec->members[i].backend;
-	}
 	if (sort_points(points, &tables) != 0)
 		goto err_free;
 	*ret = points;

@@ -5,14 +5,23 @@
 #include "control/ring/build.h"
 #include "control/ring/chain.h"
 
-// A member's place in the points. Slots do not move when members come and go, owners do; so a change of one
-// member leaves the other entries as they are.
+// Some points of one member: the first ones of its chain, or those of a lane. Slots do not move when members come and
+// go, owners do; so a change of one member leaves the other entries as they are.
 struct ring_slot {
-	uint32_t state; // of the chain; no two slots in use have the same
-	uint32_t count; // points; 0: the slot is free
+	uint32_t state; // of the chain; slots with the same state are lanes of one member
+	uint32_t count; // points of the chain to go through; 0: the slot is free
 	uint32_t owner; // position in address order
 	uint32_t first; // first point of the chain, the member's name in v3's tie rule
+	uint64_t mask;  // lane: which of the 64 points are used; 0: all count points
+	uint32_t base;  // points of the chain to pass over first
+	uint32_t seat;  // the last one of those; 0 if base is 0
 };
+
+// The points that a slot brings.
+static inline uint32_t slot_points(const struct ring_slot *slot)
+{
+	return slot->mask != 0 ? (uint32_t)__builtin_popcountll(slot->mask) : slot->count;
+}
 
 struct ring_points {
 	enum ring_version version;
@@ -34,6 +43,13 @@ uint32_t points_bits(uint64_t generated, uint32_t slot_count);
 
 // Allocates the arrays for counts that are set. Returns 0 or -ENOMEM; ring_points_free() undoes it.
 int points_allocate(struct ring_points *points);
+
+// Fills points_slot_count() slots of a normalised specification, in member order.
+void points_fill_slots(const struct chain_tables *tables, const struct ring_spec *spec,
+	struct ring_slot *ret_slots);
+
+// The slots that a specification takes.
+uint32_t points_slot_count(const struct ring_spec *spec);
 
 // What generate hands on: some points of one slot, in chain order.
 typedef void points_sink(void *context, uint32_t slot, const uint32_t *hashes, uint32_t count);

@@ -141,6 +141,57 @@ static void sort_members(struct ring_spec *spec)
 	}
 }
 
+static int compare_lane(const struct ring_lane *lane, const struct ring_spec_member *member)
+{
+	int order = addr_compare(&lane->address, &member->address);
+
+	return order != 0 ? order : (lane->port > member->port) - (lane->port < member->port);
+}
+
+static int check_lane(
+	const struct ring_spec *spec, uint32_t lane, uint32_t member, struct ring_error *error)
+{
+	const struct ring_lane *l = &spec->lanes[lane];
+
+	if (l->mask == 0 || l->base % 64 != 0 || l->base > RING_LANE_BASE_MAX)
+		return refuse_member(error, &spec->members[member],
+			"its balance is malformed; balance the ring anew");
+	if (lane > 0 && compare_lane(l - 1, &spec->members[member]) == 0 && l[-1].base >= l->base)
+		return refuse_member(error, &spec->members[member],
+			"its lanes are not in order; balance the ring anew");
+	return 0;
+}
+
+// Members and lanes are both in address order: one walk sees that each has the other.
+static int check_lanes(const struct ring_spec *spec, struct ring_error *error)
+{
+	uint32_t lane = 0;
+	int result = 0;
+
+	if (spec->lane_count == 0)
+		return 0;
+	if (spec->version != RING_V3)
+		return refuse(error, -EINVAL, "only a v3 ring has a balance");
+	if (spec->lane_count > RING_MEMBERS_MAX)
+		return refuse(error, -E2BIG, "%" PRIu32 " lanes in one ring, the limit is %u",
+			spec->lane_count, RING_MEMBERS_MAX);
+	for (uint32_t member = 0; member < spec->member_count && result == 0; member++) {
+		uint32_t first = lane;
+
+		for (; lane < spec->lane_count && result == 0 &&
+			compare_lane(&spec->lanes[lane], &spec->members[member]) == 0;
+			lane++)
+			result = check_lane(spec, lane, member, error);
+		if (lane == first)
+			return refuse_member(error, &spec->members[member],
+				"the ring's balance does not know it; balance the ring for its members");
+	}
+	if (result == 0 && lane < spec->lane_count)
+		return refuse(error, -EINVAL,
+			"the ring's balance names a backend that is not a member; balance the ring anew");
+	return result;
+}
+
 // Finds members that share a first point, hence all points.
 static int check_twins(const struct ring_spec *spec, struct ring_error *error)
 {
@@ -188,13 +239,18 @@ int ring_spec_normalise(struct ring_spec *spec, struct ring_error *ret_error)
 			return refuse_pair(ret_error, &spec->members[i - 1], &spec->members[i],
 				"the same address and port; take one of them out");
 	}
-	return check_twins(spec, ret_error);
+	result = check_lanes(spec, ret_error);
+	return result != 0 ? result : check_twins(spec, ret_error);
 }
 
 uint64_t ring_spec_points(const struct ring_spec *spec)
 {
-	uint64_t weights = 0;
+	uint64_t weights = 0, chosen = 0;
 
+	for (uint32_t i = 0; i < spec->lane_count; i++)
+		chosen += (uint64_t)__builtin_popcountll(spec->lanes[i].mask);
+	if (spec->lane_count > 0)
+		return chosen;
 	for (uint32_t i = 0; i < spec->member_count; i++)
 		weights += spec->members[i].weight;
 	return weights * spec->points;
@@ -221,6 +277,16 @@ static void digest_member(
 		XXH3_128bits_update(state, member->text, length);
 }
 
+static void digest_lane(XXH3_state_t *state, const struct ring_lane *lane)
+{
+	digest_u32(state, lane->address.family);
+	XXH3_128bits_update(state, lane->address.bytes, sizeof(lane->address.bytes));
+	digest_u32(state, lane->port);
+	digest_u32(state, lane->base);
+	digest_u32(state, (uint32_t)lane->mask);
+	digest_u32(state, (uint32_t)(lane->mask >> 32));
+}
+
 void ring_spec_digest(const struct ring_spec *spec, uint8_t ret[RING_DIGEST_BYTES])
 {
 	XXH128_canonical_t canonical;
@@ -234,6 +300,8 @@ void ring_spec_digest(const struct ring_spec *spec, uint8_t ret[RING_DIGEST_BYTE
 	digest_u32(&state, spec->member_count);
 	for (uint32_t i = 0; i < spec->member_count; i++)
 		digest_member(&state, spec->seed, &spec->members[i]);
+	for (uint32_t i = 0; i < spec->lane_count; i++)
+		digest_lane(&state, &spec->lanes[i]);
 	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
 	memcpy(ret, canonical.digest, RING_DIGEST_BYTES);
 }

@@ -29,12 +29,30 @@ struct ring_spec_member {
 		text; // RING_SEED_NGINX: "10.0.0.1:80", "[2001:db8::1]", "unix:/run/x". The caller's memory
 };
 
+// Which points of its chain a member of a balanced v3 ring uses: bit b of mask stands for point base + b, the first
+// point being 0. A member with a large share has several lanes. Chosen by ring_lanes_choose() (lanes.h); data that the
+// nodes of a fleet share, so that none of them searches.
+struct ring_lane {
+	struct ip_addr address; // of its member
+	uint16_t port;
+	uint32_t weight; // of its member when it was chosen
+	uint32_t base;   // a multiple of 64
+	uint64_t mask;   // not 0
+};
+
+// Highest base of a lane. Points are made one after the other up to it.
+#define RING_LANE_BASE_MAX (1u << 20)
+
 struct ring_spec {
 	enum ring_version version;
 	enum ring_seed seed;
 	uint32_t points; // a weight; 0: the version's default. v1 takes 160 alone
 	uint32_t member_count;
 	struct ring_spec_member *members; // the caller's array; ring_spec_normalise() sorts it
+	// v3: if not empty, the points are those that the lanes name, in address order, then by base; every member has
+	// at least one. points then counts for a member of mean weight. The caller's array.
+	const struct ring_lane *lanes;
+	uint32_t lane_count;
 };
 
 // Why a specification was refused: a sentence for people that names the member.
@@ -45,7 +63,7 @@ struct ring_error {
 // Checks a specification, fills the default of points, and puts the members in address order: IPv4 before IPv6,
 // then by address, then by port, as numbers. The position in this order is the owner in the image.
 // Refuses, with the members named: zero weight, too great a weight, no address, the same address and port twice,
-// too many members, too many points, a seed text that is missing or too long, twins (two seeds with one CRC-32
+// too many members, too many points, lanes that do not fit the members, a seed text that is missing or too long, twins (two seeds with one CRC-32
 // share every point, so one would never get a flow), and a seed whose points all fall on one place.
 // An empty specification is fine: its ring has no points.
 // Returns 0; -EINVAL; -E2BIG for too many members or points; -ENOMEM.
@@ -55,7 +73,7 @@ int ring_spec_normalise(struct ring_spec *spec, struct ring_error *ret_error);
 uint64_t ring_spec_points(const struct ring_spec *spec);
 
 // The digest of a normalised specification: XXH3-128 of version, seed, points, and the members' addresses, ports,
-// weights and texts. Two services of one pool whose digests are equal share one ring. Names and backend ids do not
+// weights, texts and lanes. Two services of one pool whose digests are equal share one ring. Names and backend ids do not
 // count, so nodes that number backends differently agree.
 void ring_spec_digest(const struct ring_spec *spec, uint8_t ret[RING_DIGEST_BYTES]);
 

@@ -67,21 +67,42 @@ static uint32_t mix(uint32_t value)
 	return value ^ value >> 16;
 }
 
+// Tells whether point number i of a member's chain is used.
+static bool is_used(const struct ring_spec *spec, const struct ring_spec_member *member, uint32_t i)
+{
+	if (spec->lane_count == 0)
+		return i < member->weight * spec->points;
+	for (uint32_t l = 0; l < spec->lane_count; l++) {
+		const struct ring_lane *lane = &spec->lanes[l];
+
+		if (addr_compare(&lane->address, &member->address) == 0 &&
+			lane->port == member->port && i >= lane->base && i - lane->base < 64 &&
+			lane->mask >> (i - lane->base) & 1)
+			return true;
+	}
+	return false;
+}
+
 static uint32_t chain(const struct ring_spec *spec, uint32_t member, struct keyed_point *ret)
 {
-	uint32_t count = spec->members[member].weight * spec->points, hash = 0, first = 0;
+	const struct ring_spec_member *m = &spec->members[member];
+	uint32_t last = m->weight * spec->points, hash = 0, first = 0, used = 0;
 	uint8_t bytes[512];
-	size_t length = seed_bytes(spec, &spec->members[member], bytes);
+	size_t length = seed_bytes(spec, m, bytes);
 
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t l = 0; l < spec->lane_count; l++)
+		last = spec->lanes[l].base + 64 > last ? spec->lanes[l].base + 64 : last;
+	for (uint32_t i = 0; i < last; i++) {
 		for (unsigned j = 0; j < 4; j++)
 			bytes[length + j] = (uint8_t)(hash >> 8 * j);
 		hash = crc32_bitwise(bytes, length + 4);
 		first = i == 0 ? hash : first;
-		ret[i].point = (struct horrible_point){hash, member};
-		ret[i].tie = spec->version == RING_V3 ? mix(hash ^ mix(first)) : member;
+		if (!is_used(spec, m, i))
+			continue;
+		ret[used].point = (struct horrible_point){hash, member};
+		ret[used++].tie = spec->version == RING_V3 ? mix(hash ^ mix(first)) : member;
 	}
-	return count;
+	return used;
 }
 
 void horrible_ring_build(const struct ring_spec *spec, struct horrible_ring *ret)
