@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/config/check.h"
 
+#include "control/config/pool_ring.h"
 #include "control/config/tables.h"
 
 #include <errno.h>
@@ -143,9 +144,27 @@ static void ring_check(const struct config_ring *ring, struct config_report *rep
 		config_report_add(report, CONFIG_CONFLICT, path, NULL, "only v3 has a balance");
 }
 
+// The rules that only the ring knows: twins, too many points, a seed that is too long.
+static int ring_rules_check(
+	const struct config_pool *pool, struct config_report *report, const char *at)
+{
+	struct ring_error error;
+	struct pool_ring ring;
+	int rc = pool_ring_spec(pool, &pool->ring, NULL, 0, &ring, &error);
+
+	if (rc == 0)
+		pool_ring_free(&ring);
+	if (rc == -EINVAL || rc == -E2BIG) {
+		config_report_add(report, CONFIG_RING, at, NULL, "%s", error.text);
+		rc = 0;
+	}
+	return rc;
+}
+
 static int pools_list_check(const struct config_pools *pools, struct config_report *report)
 {
 	struct entries names = entries_create(pools->pool_count);
+	uint32_t errors_before = report->error_count;
 	uint64_t backends = 0;
 	int rc = 0;
 
@@ -153,6 +172,7 @@ static int pools_list_check(const struct config_pools *pools, struct config_repo
 		return -ENOMEM;
 	for (uint32_t i = 0; i < pools->pool_count && rc == 0; i++) {
 		const struct config_pool *pool = &pools->pools[i];
+		uint32_t errors = report->error_count;
 		char path[PATH_BYTES];
 
 		name_add(&names, pool->name, i);
@@ -161,6 +181,9 @@ static int pools_list_check(const struct config_pools *pools, struct config_repo
 			ring_check(&pool->ring, report, path);
 		snprintf(path, sizeof(path), "pools[%u].backends", i);
 		rc = backends_check(pool, report, path);
+		// Said once: what is wrong with a backend already would be refused by the ring again.
+		if (rc == 0 && errors_before == 0 && report->error_count == errors)
+			rc = ring_rules_check(pool, report, path);
 		backends += pool->backend_count;
 	}
 	names_check(&names, report, "pools");

@@ -82,6 +82,11 @@ static void link_check(const struct config_link *link, uint32_t index, struct co
 	}
 	for (uint32_t i = 0; i < link->gateway_count; i++) {
 		snprintf(path, sizeof(path), "dataplane.ports[%u].gateways[%u]", index, i);
+		for (uint32_t j = 0; j < i; j++) {
+			if (link->gateways[i].family == link->gateways[j].family)
+				config_report_add(report, CONFIG_CONFLICT, path, NULL,
+					"the port has a gateway of this family already");
+		}
 		if (link->gateways[i].family != ADDR_NONE && !on_link(link, &link->gateways[i]))
 			config_report_add(report, CONFIG_CONFLICT, path,
 				"give the port an address of the gateway's network",

@@ -150,6 +150,13 @@ struct config_link {
 	uint32_t address_count;
 	struct ip_addr *gateways;
 	uint32_t gateway_count;
+	const char *punt; // TAP interface for packets for the host; "": none
+};
+
+// What a worker does while no packet comes.
+enum config_idle {
+	CONFIG_IDLE_POLL,
+	CONFIG_IDLE_SLEEP, // 50 us at a time
 };
 
 struct config_dataplane {
@@ -160,11 +167,21 @@ struct config_dataplane {
 	uint32_t worker_count;
 	uint32_t flow_entries; // a worker; power of two
 	const char *huge_dir;  // hugetlbfs for the flow tables; "" : run_dir
-	uint32_t services;     // capacities of the stats file
+	const char *user;      // that the dataplane becomes once its ports are open; "" : stays
+	enum config_idle idle;
+	uint32_t services; // capacities of the stats file
 	uint32_t pools;
 	uint32_t backends;
 	struct config_link *ports;
 	uint32_t port_count;
+};
+
+// Who may talk to ringwayd's socket. Groups by name; "" : none.
+struct config_control {
+	const char *group; // of the socket; its members may connect
+	const char *viewers;
+	const char *operators;
+	const char *admins;
 };
 
 // node.yaml
@@ -175,6 +192,7 @@ struct config_node {
 	const char *run_dir;
 	const char *pools_file; // applied once, when the store is empty; "" : none
 	const char *metrics;    // address:port of the exporter; "" : none
+	struct config_control control;
 	struct config_store store;
 	struct config_dataplane dataplane;
 };

@@ -71,6 +71,12 @@ static const struct schema_choice unknowns[] = {
 	{NULL, 0},
 };
 
+static const struct schema_choice idles[] = {
+	{"poll", CONFIG_IDLE_POLL},
+	{"sleep", CONFIG_IDLE_SLEEP},
+	{NULL, 0},
+};
+
 static const struct schema_choice store_types[] = {
 	{"file", CONFIG_STORE_FILE},
 	{"etcd", CONFIG_STORE_ETCD},
@@ -253,7 +259,10 @@ static const struct schema_field link_fields[] = {
 		.text = "own addresses with the prefix length of the link"},
 	{"gateways", SCHEMA_ADDRESS, SCHEMA_RESTART | SCHEMA_LIST,
 		LISTED(config_link, gateways, gateway_count), .items_max = 8,
-		.text = "next hops for what is not on the link"},
+		.text = "next hops for what is not on the link, one of each family"},
+	{"punt", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_link, punt),
+		.text = "name of the TAP interface by which the kernel gets packets for the host; "
+			"they are dropped unless given"},
 	END,
 };
 
@@ -273,6 +282,13 @@ static const struct schema_field dataplane_fields[] = {
 		.text = "room of each worker's flow table, a power of two; 8 bytes each"},
 	{"huge_dir", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_dataplane, huge_dir),
 		.text = "hugetlbfs directory for the flow tables; the run directory unless given"},
+	{"user", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_dataplane, user),
+		.text = "user that the dataplane becomes once its ports are open; stays root "
+			"unless given"},
+	{"idle", SCHEMA_CHOICE, SCHEMA_RESTART, AT(config_dataplane, idle), .choices = idles,
+		.preset = "poll",
+		.text = "what a worker does while no packet comes; `sleep` trades up to 50 us of "
+			"delay for an idle CPU"},
 	{"services", SCHEMA_NUMBER, SCHEMA_RESTART, AT(config_dataplane, services),
 		RANGE(1, SNAPSHOT_SERVICES_MAX), .preset = "1024",
 		.text = "services that the statistics have room for"},
@@ -291,6 +307,21 @@ static const struct schema_field dataplane_fields[] = {
 static const struct schema_map dataplane_table = {
 	"dataplane map", sizeof(struct config_dataplane), dataplane_fields};
 
+static const struct schema_field control_fields[] = {
+	{"group", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_control, group),
+		.text = "group of ringwayd's socket; members of no other group only look"},
+	{"viewers", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_control, viewers),
+		.text = "group that may look"},
+	{"operators", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_control, operators),
+		.text = "group that may set weights, drain, move shares and roll back"},
+	{"admins", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_control, admins),
+		.text = "group that may apply whole configurations; root always may"},
+	END,
+};
+
+static const struct schema_map control_table = {
+	"control map", sizeof(struct config_control), control_fields};
+
 static const struct schema_field node_fields[] = {
 	{"node", SCHEMA_NAME, SCHEMA_REQUIRED | SCHEMA_RESTART, AT(config_node, node),
 		.text = "name of this node, unique in the fleet"},
@@ -302,6 +333,8 @@ static const struct schema_field node_fields[] = {
 		.text = "applied once, when the store is still empty"},
 	{"metrics", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_node, metrics),
 		.text = "address:port of the Prometheus exporter; none unless given"},
+	{"control", SCHEMA_MAP, SCHEMA_RESTART, AT(config_node, control), .map = &control_table,
+		.text = "who may talk to ringwayd"},
 	{"store", SCHEMA_MAP, SCHEMA_RESTART, AT(config_node, store), .map = &store_table,
 		.text = "where the committed state is kept"},
 	{"dataplane", SCHEMA_MAP, SCHEMA_REQUIRED | SCHEMA_RESTART, AT(config_node, dataplane),

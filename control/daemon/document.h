@@ -30,8 +30,9 @@ struct document_cutover {
 	// Members of the new ring when they are to change too; none: the pool's own.
 	struct config_backend *backends;
 	uint32_t backend_count;
-	uint32_t salt;  // of the gate; fixed for the life of the cutover
-	uint32_t share; // of flows on the new ring, millionths
+	uint32_t salt;       // of the gate; fixed for the life of the cutover
+	uint32_t share;      // of flows on the new ring, millionths
+	uint32_t sent_share; // share that the newest snapshot was made with
 };
 
 struct document {
@@ -42,8 +43,10 @@ struct document {
 		snapshot_generation; // of the newest snapshot: grows when more than thresholds changed
 	uint8_t id_space[16];
 	uint8_t hash_seed[16];
-	struct config_pools *pools;
-	struct document_id *ids;
+	struct config_pools config; // its memory is the document's arena
+	struct config_pools *pools; // == &config
+	struct document_id *ids;    // sorted by kind, pool, name
+
 	uint32_t id_count;
 	struct document_cutover *cutovers;
 	uint32_t cutover_count;
@@ -74,4 +77,10 @@ const struct document_id *document_id_find(const struct document *document, enum
 const struct document_id *document_id_name(
 	const struct document *document, enum document_kind kind, uint32_t id);
 
+// Puts a copy of a configuration in the place of the document's. Returns 0 or -ENOMEM (the document is spoilt).
+int document_config_set(struct document *document, const struct config_pools *pools);
+
+// A pool's cutover, or NULL. document_cutover_add() makes an empty one; NULL when memory is short.
+struct document_cutover *document_cutover_add(struct document *document, const char *pool);
+void document_cutover_remove(struct document *document, struct document_cutover *cutover);
 struct document_cutover *document_cutover_find(const struct document *document, const char *pool);

@@ -31,6 +31,7 @@ struct node_request {
 	pid_t pid;
 	uint64_t generation; // expected current generation; 0: any
 	bool dry_run;        // all but the commit
+	bool force;          // past NODE_REFUSED; needs a reason
 };
 
 // What came of a request. Numbers are CLI exit codes.
@@ -67,17 +68,19 @@ int node_attach(struct node *node, struct sd_event *event);
 
 // --- changes: each returns outcome->code -------------------------------------------------------
 
-// Applies a whole pools file. report: initialised with the text; holds the findings afterwards.
-int node_apply(struct node *node, const struct node_request *request, struct config_report *report,
-	struct node_outcome *outcome);
+// Applies a whole pools file. Another ring for a pool that exists would move most of its flows at once: refused
+// (NODE_REFUSED) without force, a cutover does it in steps. report: initialised with the text; holds the findings afterwards.
+enum node_code node_apply(struct node *node, const struct node_request *request,
+	struct config_report *report, struct node_outcome *outcome);
 
 // Backends of the configuration. mask: CONFIG_EDIT_* (control/config/edit.h).
-int node_backend_add(struct node *node, const struct node_request *request, const char *pool,
-	const struct config_backend *backend, struct node_outcome *outcome);
-int node_backend_set(struct node *node, const struct node_request *request, const char *pool,
-	const struct config_backend *backend, uint32_t mask, struct node_outcome *outcome);
-int node_backend_remove(struct node *node, const struct node_request *request, const char *pool,
-	const char *backend, struct node_outcome *outcome);
+enum node_code node_backend_add(struct node *node, const struct node_request *request,
+	const char *pool, const struct config_backend *backend, struct node_outcome *outcome);
+enum node_code node_backend_set(struct node *node, const struct node_request *request,
+	const char *pool, const struct config_backend *backend, uint32_t mask,
+	struct node_outcome *outcome);
+enum node_code node_backend_remove(struct node *node, const struct node_request *request,
+	const char *pool, const char *backend, struct node_outcome *outcome);
 
 // Which parts of a cutover to set.
 struct node_cutover {
@@ -89,17 +92,17 @@ struct node_cutover {
 };
 
 // Starts a cutover (with has_ring; share 0 unless given) or moves its share.
-int node_cutover_set(struct node *node, const struct node_request *request,
+enum node_code node_cutover_set(struct node *node, const struct node_request *request,
 	const struct node_cutover *cutover, struct node_outcome *outcome);
 // Share to 0, both rings stay. Ignores request->generation; legal whenever a cutover exists.
-int node_cutover_rollback(struct node *node, const struct node_request *request, const char *pool,
-	struct node_outcome *outcome);
+enum node_code node_cutover_rollback(struct node *node, const struct node_request *request,
+	const char *pool, struct node_outcome *outcome);
 // Makes the new ring the only one; refused (NODE_REFUSED) below 100 %.
-int node_cutover_retire(struct node *node, const struct node_request *request, const char *pool,
-	struct node_outcome *outcome);
+enum node_code node_cutover_retire(struct node *node, const struct node_request *request,
+	const char *pool, struct node_outcome *outcome);
 // Drops the new ring; refused above 0 %.
-int node_cutover_discard(struct node *node, const struct node_request *request, const char *pool,
-	struct node_outcome *outcome);
+enum node_code node_cutover_discard(struct node *node, const struct node_request *request,
+	const char *pool, struct node_outcome *outcome);
 
 // --- views: valid until the next change ---------------------------------------------------------
 
@@ -116,8 +119,9 @@ struct node_ring {
 	bool is_new;       // the new ring of a cutover
 	const char **tags; // that its members have been chosen by
 	uint32_t tag_count;
-	uint32_t service_count;  // that use it
-	uint64_t v1_bytes;       // what 160 points a weight at 8 bytes would take
+	uint32_t service_count; // that use it
+	uint64_t v1_bytes;      // what 160 points a weight at 8 bytes would take
+	uint64_t build_ns;
 	const struct ring *ring; // header: version, points, members, usable, digests, bytes
 };
 
@@ -145,6 +149,10 @@ int node_reconcile(struct node *node);
 
 // Asks the dataplane where a flow goes, its flow table included. Returns 0 or -errno (-ENOTCONN: absent).
 int node_explain_live(struct node *node, const struct flow_key *key, struct ipc_explained *ret);
+
+// The store, for what is beside the document: audit log, keys, history.
+struct store;
+struct store *node_store(struct node *node);
 
 // The same from the snapshot alone, with the code that the dataplane runs.
 void node_explain(const struct node *node, const struct flow_key *key, struct ipc_explained *ret);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of node.h share. Private to node*.c.
+#pragma once
+
+#include "control/daemon/dataplane.h"
+#include "control/daemon/image.h"
+#include "control/daemon/node.h"
+#include "control/daemon/rings.h"
+#include "control/store/store.h"
+
+#include <systemd/sd-event.h>
+
+// Everything that follows from one document. Made whole, then put in the place of the one before.
+struct node_state {
+	struct document *document;
+	struct rings *rings;
+	struct image image;
+	struct node_ring *views;
+	uint32_t ring_count;
+};
+
+struct node {
+	const struct config_node *config;
+	struct store *store;
+	struct node_state now;
+	struct node_dataplane dataplane;
+	uint64_t sent_checksum;      // of the image that this process sent last; 0: none
+	uint64_t refused_generation; // snapshot that the dataplane refused; it is not offered again
+	uint64_t refused_by_ns;      // start of the dataplane that refused it
+	sd_event_source *timer;
+	sd_event_source *watch;
+	bool raising;   // a snapshot generation is being raised above the dataplane's
+	unsigned ticks; // since the store was read whole
+};
+
+// A change on its way to a commit.
+struct node_change {
+	const struct node_request *request;
+	struct document *next; // owned; taken by the commit
+	bool only_shares;      // no new snapshot is needed
+	struct node_outcome *outcome;
+};
+
+// Fills the outcome and returns its code.
+__attribute__((format(printf, 3, 4))) enum node_code node_say(
+	struct node_outcome *outcome, enum node_code code, const char *format, ...);
+
+// Begins a change: checks the expected generation and copies the document. On anything but NODE_OK nothing is begun.
+enum node_code node_change_begin(struct node *node, const struct node_request *request,
+	struct node_outcome *outcome, struct node_change *ret);
+
+// Plans, builds, commits, takes into use and sends. Always ends the change (node_change_end()).
+enum node_code node_change_commit(struct node *node, struct node_change *change);
+void node_change_end(struct node_change *change);
+
+// Makes the state that follows from a document. Takes the document over, also on failure.
+// rings are taken over from previous where they can be. Returns 0 or -errno with ret_error (NODE_TEXT_BYTES).
+int node_state_make(const struct node *node, struct document *document,
+	const struct node_state *previous, struct node_state *ret, char *ret_error);
+void node_state_free(struct node_state *state);
+
+// Puts the thresholds of a document's shares into the image's view.
+void node_thresholds_set(struct node_state *state);
+
+// Reads the store; takes a newer generation into use. Returns 0 (also when there is none) or -errno.
+int node_refresh(struct node *node);
+
+// Sends what differs; wait_ms: longest time of one exchange. Returns as node_reconcile().
+int node_push(struct node *node, int wait_ms);
+
+// Writes the audit entry of a change.
+void node_audit(struct node *node, const struct node_request *request,
+	const struct node_outcome *outcome, uint64_t before);
