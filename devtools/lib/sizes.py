@@ -12,6 +12,7 @@ FUNCTION_LINES = 70
 C_LINES = 800
 H_LINES = 400
 PARAMETERS = 6  # the target is 5; a sixth is for callbacks that a library defines
+LIBRARY_CALLBACKS = {"handle_http"}  # libmicrohttpd's access handler has eight
 
 
 def listing():
@@ -51,7 +52,7 @@ def main():
         spread[min(lines // 20, 4)] += 1
         if lines > FUNCTION_LINES:
             found.append(f"{path}:{first}: {name}() has {lines} lines, at most {FUNCTION_LINES}")
-        if parameters(signature) > PARAMETERS:
+        if parameters(signature) > PARAMETERS and name not in LIBRARY_CALLBACKS:
             found.append(f"{path}:{first}: {name}() takes {parameters(signature)} parameters, at most {PARAMETERS}")
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
