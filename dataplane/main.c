@@ -20,8 +20,6 @@
 
 #define TICK_MS 100
 
-#pragma weak replay_run
-
 enum exit_code {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1,
@@ -175,10 +173,6 @@ static int run_replay(const struct options *options)
 
 	if (pipeline == NULL)
 		return EXIT_FAILED;
-	if (replay_run == NULL) {
-		log_error("--replay: not in this build");
-		return EXIT_FAILED;
-	}
 	memcpy(replay.neighbour_mac, options->replay.neighbour_mac, sizeof(replay.neighbour_mac));
 	replay_ports(options, pipeline);
 	result = replay_run(&replay, &counts, &error);
