@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the parse cases as seeds for the packet fuzzers: packet_seeds DIRECTORY CONTROL, where CONTROL is the
-// first byte of each file in hex (the fuzz targets say what it means).
+// Writes the parse cases as seeds for the packet fuzzers: packet_seeds DIRECTORY CONTROL [records], where CONTROL
+// is the control byte in hex (the fuzz targets say what it means).
 #include "tests/packet/parse_cases.h"
 
 #include <stdio.h>
@@ -10,9 +10,26 @@
 
 static struct frame frame;
 
-static int write_seed(const char *directory, uint8_t control, const struct parse_case *each)
+// The file of a case holds it once behind a head, or, for the pipeline, twice as records: one burst each.
+static int write_file(FILE *file, uint8_t control, bool as_records)
 {
 	const uint8_t head[2] = {control, 100};
+	const uint8_t record[3] = {control, (uint8_t)frame.length, (uint8_t)(frame.length >> 8)};
+
+	if (!as_records)
+		return fwrite(head, sizeof(head), 1, file) != 1 ||
+			fwrite(frame.bytes, frame.length, 1, file) != 1;
+	for (unsigned i = 0; i < 2; i++) {
+		if (fwrite(record, sizeof(record), 1, file) != 1 ||
+			fwrite(frame.bytes, frame.length, 1, file) != 1)
+			return 1;
+	}
+	return 0;
+}
+
+static int write_seed(
+	const char *directory, uint8_t control, const struct parse_case *each, bool as_records)
+{
 	char path[4096];
 
 	each->build(&frame);
@@ -22,8 +39,7 @@ static int write_seed(const char *directory, uint8_t control, const struct parse
 	snprintf(path, sizeof(path), "%s/%s", directory, each->description);
 	FILE *file = fopen(path, "wb");
 
-	if (file == NULL || fwrite(head, sizeof(head), 1, file) != 1 ||
-		fwrite(frame.bytes, frame.length, 1, file) != 1 || fclose(file) != 0) {
+	if (file == NULL || write_file(file, control, as_records) != 0 || fclose(file) != 0) {
 		perror(path);
 		return 1;
 	}
@@ -34,15 +50,16 @@ int main(int argc, char **argv)
 {
 	int failures = 0;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: %s DIRECTORY CONTROL\n", argv[0]);
+	if (argc != 3 && argc != 4) {
+		fprintf(stderr, "usage: %s DIRECTORY CONTROL [records]\n", argv[0]);
 		return 2;
 	}
 	uint8_t control = (uint8_t)strtoul(argv[2], NULL, 16);
+	bool as_records = argc == 4;
 
 	for (unsigned i = 0; i < parse_good_count; i++)
-		failures += write_seed(argv[1], control, &parse_good_cases[i]);
+		failures += write_seed(argv[1], control, &parse_good_cases[i], as_records);
 	for (unsigned i = 0; i < parse_bad_count; i++)
-		failures += write_seed(argv[1], control, &parse_bad_cases[i]);
+		failures += write_seed(argv[1], control, &parse_bad_cases[i], as_records);
 	return failures != 0;
 }

@@ -6,6 +6,8 @@
 
 #include "bpf/bpf_shared.h"
 #include "bpf/decap.skel.h"
+#include "dataplane/packet/encap.h"
+#include "dataplane/packet/parse.h"
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
@@ -518,8 +520,64 @@ static void tunnel_types_are_switched_one_by_one(void)
 	CU_ASSERT_EQUAL(set_config(FLAGS_ALL), 0);
 }
 
+static struct ip_addr address_of(const char *text)
+{
+	struct ip_addr ret;
+
+	CU_ASSERT_EQUAL_FATAL(addr_parse(text, &ret), 0);
+	return ret;
+}
+
+// Puts a client's packet into a tunnel as the dataplane does.
+static struct bytes balance(const struct bytes *plain, const struct spec *spec)
+{
+	static const uint8_t tunnels[] = {[DECAP_IPIP] = SNAPSHOT_TUNNEL_IPIP,
+		[DECAP_GUE] = SNAPSHOT_TUNNEL_GUE,
+		[DECAP_GRE] = SNAPSHOT_TUNNEL_GRE};
+	struct bytes ret = {};
+	uint8_t buffer[PACKET_HEADROOM_MIN + sizeof(plain->data)];
+	struct packet packet = {.data = buffer + PACKET_HEADROOM_MIN,
+		.length = (uint32_t)plain->length,
+		.headroom = PACKET_HEADROOM_MIN};
+	struct snapshot_service service = {
+		.tunnel = tunnels[spec->tunnel], .gue_port_be = htons(DECAP_GUE_PORT)};
+	struct encap_port port = {
+		.source4 = address_of("10.1.0.1"), .source6 = address_of("fd00:1::1"), .mtu = 1600};
+	struct ip_addr backend = address_of(spec->outer_v6 ? HOST6 : HOST4);
+	struct encap_job job = {&service, &backend, &port};
+
+	memcpy(packet.data, plain->data, plain->length);
+	parse_burst(&packet, 1);
+	packet.hash = 0x0123456789abcdef;
+	encap_burst(&packet, &job, 1);
+	CU_ASSERT_EQUAL_FATAL(packet.verdict, PACKET_PENDING);
+	encap_set_macs(&packet, plain->data, plain->data + 6);
+	put(&ret, packet.data, packet.length);
+	return ret;
+}
+
+static void what_the_balancer_writes_comes_out_one_hop_older(void)
+{
+	for (unsigned i = 0; i < DECAP_COUNTER_TUNNELS * 4; i++) {
+		unsigned counter = i / 4;
+		struct spec spec = {.tunnel = counter / 4,
+			.outer_v6 = counter & 2,
+			.inner_v6 = counter & 1,
+			.inner_ecn = i & 3,
+			.inner_ecn_out = i & 3};
+		struct bytes plain = make_plain(&spec), out = plain, in = balance(&plain, &spec);
+
+		out.data[14 + (spec.inner_v6 ? 7 : 8)]--;
+		if (!spec.inner_v6)
+			fix_ipv4_checksum(out.data + 14);
+		check(&in, &out, counter);
+	}
+}
+
 static const struct test_case cases[] = {
 	{"all_tunnels_and_families_lose_their_header", all_tunnels_and_families_lose_their_header},
+	{"what_the_balancer_writes_comes_out_one_hop_older",
+		what_the_balancer_writes_comes_out_one_hop_older},
 	{"gue_variant_1_carries_the_packet_directly", gue_variant_1_carries_the_packet_directly},
 	{"vlan_tags_stay", vlan_tags_stay},
 	{"encapsulation_limit_of_linux_tunnels_is_skipped",
