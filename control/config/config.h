@@ -113,7 +113,8 @@ struct config_service {
 // pools.yaml
 struct config_pools {
 	struct arena *arena;
-	uint32_t unknown; // enum snapshot_unknown: a packet for no service
+	uint32_t unknown;      // enum snapshot_unknown: a packet for no service
+	uint8_t hash_seed[16]; // of the whole fleet; all zero: not given, ringwayd makes one
 	struct config_pool *pools;
 	uint32_t pool_count;
 	struct config_service *services;

@@ -50,7 +50,7 @@ static void row_write(const struct schema_field *field, const char *path, FILE *
 	range_write(field, out);
 	if (field->flags & SCHEMA_REQUIRED)
 		fprintf(out, " | required");
-	else if (field->preset != NULL)
+	else if (field->preset != NULL && !(field->flags & SCHEMA_OPTIONAL))
 		fprintf(out, " | `%s`", field->preset);
 	else
 		fprintf(out, " | ");

@@ -35,6 +35,7 @@ enum schema_kind {
 #define SCHEMA_ID       4u  // the key by which an item of a list is known
 #define SCHEMA_SORTED   8u  // list of text: kept sorted, duplicates refused
 #define SCHEMA_RESTART  16u // a change needs a restart of ringwayd or the dataplane
+#define SCHEMA_SECRET   64u // not shown: left out of texts for people, and of differences
 #define SCHEMA_OPTIONAL 32u // no default: all zero when absent, and then not written
 
 struct schema_choice {
@@ -104,7 +105,8 @@ int schema_copy(const struct schema_map *map, struct arena *arena, const void *f
 
 struct schema_style {
 	bool json;
-	bool full; // also what stands at its default
+	bool full;    // also what stands at its default
+	bool secrets; // also what is not shown to people
 };
 
 // Writes a struct. Returns 0 or -EIO.

@@ -131,6 +131,8 @@ static int field_diff(
 
 	if (field_equal(field, before, after))
 		return 0;
+	if (field->flags & SCHEMA_SECRET)
+		return change_add(d, CONFIG_CHANGED, "\"(not shown)\"", "\"(not shown)\"");
 	a = field_text(field, before);
 	b = field_text(field, after);
 	if (a != NULL && b != NULL)

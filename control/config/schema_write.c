@@ -55,6 +55,8 @@ static bool field_is_written(
 {
 	bool preset = schema_is_preset(field, from);
 
+	if ((field->flags & SCHEMA_SECRET) && !e->style.secrets)
+		return false;
 	if (!preset)
 		return true;
 	// Absent optional keys and empty lists have no text of their own.

@@ -201,6 +201,10 @@ static const struct schema_field pools_fields[] = {
 	{"unknown", SCHEMA_CHOICE, 0, AT(config_pools, unknown), .choices = unknowns,
 		.preset = "punt",
 		.text = "packets for no service: handed to the kernel, or dropped"},
+	{"hash_seed", SCHEMA_KEY16, SCHEMA_OPTIONAL | SCHEMA_SECRET, AT(config_pools, hash_seed),
+		.preset = "00000000000000000000000000000000",
+		.text = "keys the flow hash; must be the same on all nodes that share addresses, and "
+			"secret. Made at random, for this store alone, unless given"},
 	{"pools", SCHEMA_MAP, SCHEMA_LIST, LISTED(config_pools, pools, pool_count),
 		.map = &config_pool_table, .items_max = CONFIG_POOLS_MAX,
 		.text = "named sets of backends"},

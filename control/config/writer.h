@@ -11,8 +11,9 @@ enum config_format {
 	CONFIG_JSON,
 };
 
-// Writes pools. full: also the keys that stand at their defaults.
-// Returns 0 or -EIO.
+// Write a model without its secrets (hash_seed). full: also the keys that stand at their defaults.
+// A text that is read back keeps the secrets that are in use.
+// Return 0 or -EIO.
 int config_pools_write(
 	const struct config_pools *pools, enum config_format format, bool full, FILE *out);
 int config_node_write(

@@ -152,7 +152,7 @@ int document_config_set(struct document *document, const struct config_pools *po
 
 int document_write(const struct document *document, char **ret_text, size_t *ret_length)
 {
-	struct schema_style style = {.json = true, .full = true};
+	struct schema_style style = {.json = true, .full = true, .secrets = true};
 	char *text = NULL;
 	size_t length = 0;
 	FILE *out = open_memstream(&text, &length);

@@ -141,14 +141,17 @@ static void state_use(struct node *node, struct node_state *state)
 	node->now = *state;
 }
 
+// Sends, and says what became of the change. Sending may itself commit once more (node_push()), so the document is
+// looked at afterwards.
 static void outcome_finish(struct node *node, struct node_outcome *outcome, uint32_t built)
 {
-	const struct document *now = node->now.document;
+	const struct document *now;
 
 	outcome->changed = true;
+	outcome->in_use = node_push(node, NODE_DATAPLANE_WAIT_MS) == 0;
+	now = node->now.document;
 	outcome->generation = now->generation;
 	outcome->snapshot = now->snapshot_generation;
-	outcome->in_use = node_push(node, NODE_DATAPLANE_WAIT_MS) == 0;
 	snprintf(outcome->dataplane, sizeof(outcome->dataplane), "%s", node->dataplane.text);
 	if (outcome->text[0] == '\0')
 		node_say(outcome, NODE_OK, "generation %llu: %u change%s, %u of %u rings built",

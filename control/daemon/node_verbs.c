@@ -3,7 +3,7 @@
 #include "control/config/arena.h"
 #include "control/config/edit.h"
 #include "control/config/reader.h"
-#include "control/config/writer.h"
+#include "control/config/tables.h"
 #include "control/daemon/node_private.h"
 
 #include <errno.h>
@@ -54,6 +54,24 @@ static enum node_code rings_keep(const struct node *node, const struct node_chan
 	return NODE_OK;
 }
 
+static const uint8_t no_seed[16];
+
+// A configuration without a seed keeps the one there is; another seed would move every flow of the node.
+static enum node_code seed_keep(const struct node *node, struct node_change *change)
+{
+	const uint8_t *wanted = change->next->pools->hash_seed;
+	struct document *next = change->next;
+	bool differs = memcmp(wanted, next->hash_seed, sizeof(next->hash_seed)) != 0;
+
+	if (memcmp(wanted, no_seed, sizeof(no_seed)) == 0 || !differs)
+		return NODE_OK;
+	if (node->now.document->applied_generation != 0 && !change->request->force)
+		return node_say(change->outcome, NODE_REFUSED,
+			"another hash_seed would send every new flow somewhere else at once");
+	memcpy(next->hash_seed, wanted, sizeof(next->hash_seed));
+	return NODE_OK;
+}
+
 // Puts a configuration into the change and commits what differs.
 static enum node_code config_commit(
 	struct node *node, struct node_change *change, const struct config_pools *pools)
@@ -67,6 +85,8 @@ static enum node_code config_commit(
 		return node_say(outcome, NODE_FAILED, "out of memory");
 	}
 	code = rings_keep(node, change);
+	if (code == NODE_OK)
+		code = seed_keep(node, change);
 	if (code != NODE_OK) {
 		node_change_end(change);
 		return code;
@@ -108,6 +128,7 @@ enum node_code node_apply(struct node *node, const struct node_request *request,
 static enum node_code edited_check(
 	struct config_pools *pools, struct config_pools **ret, struct node_outcome *outcome)
 {
+	struct schema_style style = {.json = true, .full = true, .secrets = true};
 	struct config_report report;
 	char *text = NULL;
 	size_t length = 0;
@@ -117,7 +138,7 @@ static enum node_code edited_check(
 
 	if (out == NULL)
 		return node_say(outcome, NODE_FAILED, "out of memory");
-	rc = config_pools_write(pools, CONFIG_JSON, true, out);
+	rc = schema_write(&config_pools_table, pools, style, out);
 	if (fclose(out) != 0 || rc < 0) {
 		free(text);
 		return node_say(outcome, NODE_FAILED, "out of memory");

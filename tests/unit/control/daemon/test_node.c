@@ -1,0 +1,602 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node without a dataplane: what is committed, what is refused, what the snapshot says.
+#include "control/daemon/node.h"
+
+#include "common/selection.h"
+#include "control/config/edit.h"
+#include "control/store/store.h"
+#include "tests/lib/suite.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/ringway-node-XXXXXX";
+static char store_path[64];
+static struct config_node config;
+
+static const char pools_text[] =
+	"pools:\n"
+	"  - name: web\n"
+	"    ring: {version: v1}\n"
+	"    backends:\n"
+	"      - {name: a, address: 10.0.0.1, weight: 2, tags: [x]}\n"
+	"      - {name: b, address: 10.0.0.2, tags: [x]}\n"
+	"      - {name: c, address: 10.0.0.3}\n"
+	"services:\n"
+	"  - {name: http, address: 203.0.113.1, protocol: tcp, ports: [80], pool: web}\n"
+	"  - {name: https, address: 203.0.113.1, protocol: tcp, ports: [443], pool: web}\n"
+	"  - {name: some, address: 203.0.113.2, protocol: udp, pool: web, requires: [x]}\n"
+	"  - {name: net, address: 203.0.113.0/24, protocol: tcp, pool: web, state: none}\n";
+
+static int entry_remove(const char *name, const struct stat *status, int type, struct FTW *ftw)
+{
+	(void)status;
+	(void)type;
+	(void)ftw;
+	return remove(name);
+}
+
+static struct node *node_start(void)
+{
+	char error[NODE_TEXT_BYTES] = "";
+	struct node *node = NULL;
+
+	if (node_open(&config, &node, error) != 0)
+		printf("# %s\n", error);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+	return node;
+}
+
+static struct node_request request_of(const char *verb)
+{
+	return (struct node_request){.verb = verb, .reason = "test"};
+}
+
+static enum node_code apply_as(
+	struct node *node, const struct node_request *request, const char *text)
+{
+	struct node_outcome outcome;
+	struct config_report report;
+	enum node_code code;
+
+	config_report_init(&report, "pools.yaml", text, strlen(text));
+	code = node_apply(node, request, &report, &outcome);
+	CU_ASSERT_EQUAL(code, outcome.code);
+	CU_ASSERT_NOT_EQUAL(strlen(outcome.text), 0);
+	config_report_free(&report);
+	node_outcome_free(&outcome);
+	return code;
+}
+
+static enum node_code apply(struct node *node, const char *text)
+{
+	struct node_request request = request_of("apply");
+
+	return apply_as(node, &request, text);
+}
+
+static struct node *fresh(void)
+{
+	struct node *node;
+
+	nftw(store_path, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+	node = node_start();
+	CU_ASSERT_EQUAL_FATAL(apply(node, pools_text), NODE_OK);
+	return node;
+}
+
+static struct flow_key flow_to(const char *destination, uint16_t port, uint8_t protocol, uint32_t n)
+{
+	struct flow_key key = {.protocol = protocol, .family = ADDR_V4};
+	uint32_t source = htonl(0xc6336400u + n);
+
+	memcpy(key.source, &source, sizeof(source));
+	inet_pton(AF_INET, destination, key.destination);
+	key.source_port_be = htons((uint16_t)(1024 + n % 60000));
+	key.destination_port_be = htons(port);
+	return key;
+}
+
+static const char *backend_name(const struct node *node, uint32_t id)
+{
+	const struct document_id *found =
+		document_id_name(node_document(node), DOCUMENT_BACKEND, id);
+
+	return found == NULL ? "none" : found->name;
+}
+
+// Flows of 3,000 that go to a backend.
+static unsigned flows_of(const struct node *node, const char *name)
+{
+	unsigned count = 0;
+
+	for (uint32_t n = 0; n < 3000; n++) {
+		struct flow_key key = flow_to("203.0.113.1", 80, IPPROTO_TCP, n);
+		struct ipc_explained explained;
+
+		node_explain(node, &key, &explained);
+		count += strcmp(backend_name(node, explained.backend), name) == 0;
+	}
+	return count;
+}
+
+static void snapshot_says_what_the_configuration_says(void)
+{
+	struct node *node = fresh();
+	const struct snapshot *snapshot = node_snapshot(node);
+	const struct document_id *some =
+		document_id_find(node_document(node), DOCUMENT_SERVICE, "", "some");
+	const struct document_id *net =
+		document_id_find(node_document(node), DOCUMENT_SERVICE, "", "net");
+
+	CU_ASSERT_EQUAL(snapshot->binding_count, 4);
+	CU_ASSERT_EQUAL(snapshot->backend_count, 3);
+	// Two services without tags share one ring; the one that requires x has its own.
+	CU_ASSERT_EQUAL(snapshot->ring_count, 2);
+	CU_ASSERT_EQUAL(
+		snapshot->rings[snapshot->services[some->id].ring_old].header->member_count, 2);
+	CU_ASSERT_EQUAL(snapshot->services[some->id].ring_new, SNAPSHOT_NO_RING);
+	CU_ASSERT_EQUAL(
+		snapshot->services[net->id].flags, SNAPSHOT_USED | SNAPSHOT_SERVICE_STATELESS);
+	CU_ASSERT_EQUAL(snapshot->services[some->id].idle_udp_s, 60);
+	CU_ASSERT_EQUAL(snapshot->header->generation, node_document(node)->snapshot_generation);
+	node_close(node);
+}
+
+static void most_specific_binding_serves(void)
+{
+	struct node *node = fresh();
+	const struct {
+		const char *address;
+		uint16_t port;
+		uint8_t protocol;
+		const char *service;
+	} flows[] = {
+		{"203.0.113.1", 80, IPPROTO_TCP, "http"},
+		{"203.0.113.1", 443, IPPROTO_TCP, "https"},
+		{"203.0.113.1", 81, IPPROTO_TCP, "net"},
+		{"203.0.113.9", 80, IPPROTO_TCP, "net"},
+		{"203.0.113.2", 53, IPPROTO_UDP, "some"},
+		{"203.0.113.1", 53, IPPROTO_UDP, NULL},
+		{"203.0.114.1", 80, IPPROTO_TCP, NULL},
+	};
+
+	for (unsigned i = 0; i < sizeof(flows) / sizeof(flows[0]); i++) {
+		struct flow_key key =
+			flow_to(flows[i].address, flows[i].port, flows[i].protocol, i);
+		struct ipc_explained explained;
+
+		node_explain(node, &key, &explained);
+		if (flows[i].service == NULL) {
+			CU_ASSERT_EQUAL(explained.verdict, IPC_EXPLAIN_NO_SERVICE);
+			continue;
+		}
+		CU_ASSERT_EQUAL(explained.verdict, IPC_EXPLAIN_FORWARD);
+		CU_ASSERT_STRING_EQUAL(
+			document_id_name(node_document(node), DOCUMENT_SERVICE, explained.service)
+				->name,
+			flows[i].service);
+	}
+	node_close(node);
+}
+
+static void bad_file_changes_nothing(void)
+{
+	struct node *node = fresh();
+	uint64_t generation = node_document(node)->generation;
+	uint64_t checksum = node_snapshot(node)->header->checksum;
+
+	CU_ASSERT_EQUAL(apply(node, "pools: [{name: web}]\n"), NODE_INVALID);
+	CU_ASSERT_EQUAL(apply(node, "pools: [\n"), NODE_INVALID);
+	CU_ASSERT_EQUAL(node_document(node)->generation, generation);
+	CU_ASSERT_EQUAL(node_snapshot(node)->header->checksum, checksum);
+	node_close(node);
+}
+
+static void applying_the_same_again_is_no_change(void)
+{
+	struct node *node = fresh();
+	uint64_t generation = node_document(node)->generation;
+
+	CU_ASSERT_EQUAL(apply(node, pools_text), NODE_OK);
+	CU_ASSERT_EQUAL(node_document(node)->generation, generation);
+	node_close(node);
+}
+
+static void stale_generation_is_a_conflict(void)
+{
+	struct node *node = fresh();
+	struct node_request request = request_of("apply");
+
+	request.generation = node_document(node)->generation - 1;
+	CU_ASSERT_EQUAL(apply_as(node, &request, "pools: []\n"), NODE_CONFLICT);
+	CU_ASSERT_EQUAL(node_document(node)->pools->pool_count, 1);
+	node_close(node);
+}
+
+static void other_writer_wins_and_is_taken_over(void)
+{
+	struct node *one = fresh();
+	struct node *two = node_start();
+	struct node_request request = request_of("backend.set");
+	struct config_backend drain = {.name = "a", .state = CONFIG_BACKEND_DRAIN};
+	struct config_backend weight = {.name = "b", .weight = 7};
+	struct node_outcome outcome;
+
+	CU_ASSERT_EQUAL(node_backend_set(one, &request, "web", &drain, CONFIG_EDIT_STATE, &outcome),
+		NODE_OK);
+	node_outcome_free(&outcome);
+	CU_ASSERT_EQUAL(
+		node_backend_set(two, &request, "web", &weight, CONFIG_EDIT_WEIGHT, &outcome),
+		NODE_CONFLICT);
+	node_outcome_free(&outcome);
+	CU_ASSERT_EQUAL(node_document(two)->generation, node_document(one)->generation);
+	CU_ASSERT_EQUAL(
+		node_backend_set(two, &request, "web", &weight, CONFIG_EDIT_WEIGHT, &outcome),
+		NODE_OK);
+	node_outcome_free(&outcome);
+	CU_ASSERT_EQUAL(config_backend_find(&node_document(two)->pools->pools[0], "a")->state,
+		CONFIG_BACKEND_DRAIN);
+	node_close(one);
+	node_close(two);
+}
+
+static void dry_run_says_and_changes_nothing(void)
+{
+	struct node *node = fresh();
+	uint64_t generation = node_document(node)->generation;
+	struct node_request request = request_of("backend.set");
+	struct config_backend weight = {.name = "b", .weight = 7};
+	struct node_outcome outcome;
+
+	request.dry_run = true;
+	CU_ASSERT_EQUAL(
+		node_backend_set(node, &request, "web", &weight, CONFIG_EDIT_WEIGHT, &outcome),
+		NODE_OK);
+	CU_ASSERT_TRUE(outcome.changed);
+	CU_ASSERT_EQUAL(outcome.diff->change_count, 1);
+	CU_ASSERT_EQUAL(node_document(node)->generation, generation);
+	node_outcome_free(&outcome);
+	node_close(node);
+}
+
+static void verbs_cannot_make_what_a_file_could_not(void)
+{
+	struct node *node = fresh();
+	struct node_request request = request_of("backend.set");
+	struct config_backend bad = {.name = "b", .weight = 0};
+	struct config_backend twin = {.name = "d", .weight = 1};
+	struct node_outcome outcome;
+
+	CU_ASSERT_EQUAL(node_backend_set(node, &request, "web", &bad, CONFIG_EDIT_WEIGHT, &outcome),
+		NODE_INVALID);
+	CU_ASSERT_PTR_NOT_NULL(strstr(outcome.text, "state: drain"));
+	addr_parse("10.0.0.3", &twin.address);
+	CU_ASSERT_EQUAL(node_backend_add(node, &request, "web", &twin, &outcome), NODE_INVALID);
+	twin.name = "not a name";
+	addr_parse("10.0.0.4", &twin.address);
+	CU_ASSERT_EQUAL(node_backend_add(node, &request, "web", &twin, &outcome), NODE_INVALID);
+	CU_ASSERT_EQUAL(node_backend_add(node, &request, "wbe", &twin, &outcome), NODE_NOT_FOUND);
+	CU_ASSERT_EQUAL(node_backend_remove(node, &request, "web", "z", &outcome), NODE_NOT_FOUND);
+	node_close(node);
+}
+
+static void draining_backend_gets_no_new_flows_and_keeps_its_points(void)
+{
+	struct node *node = fresh();
+	struct node_request request = request_of("backend.set");
+	struct config_backend change = {.name = "b", .state = CONFIG_BACKEND_DRAIN};
+	const struct snapshot *snapshot = node_snapshot(node);
+	uint8_t digest[RING_DIGEST_BYTES];
+	unsigned a = flows_of(node, "a"), b = flows_of(node, "b");
+	struct node_outcome outcome;
+
+	memcpy(digest, snapshot->rings[0].header->points_digest, sizeof(digest));
+	CU_ASSERT_TRUE(b > 300);
+	CU_ASSERT_EQUAL(
+		node_backend_set(node, &request, "web", &change, CONFIG_EDIT_STATE, &outcome),
+		NODE_OK);
+	node_outcome_free(&outcome);
+	snapshot = node_snapshot(node);
+	CU_ASSERT_EQUAL(
+		memcmp(digest, snapshot->rings[0].header->points_digest, sizeof(digest)), 0);
+	CU_ASSERT_EQUAL(snapshot->rings[0].header->usable_count, 2);
+	CU_ASSERT_EQUAL(flows_of(node, "b"), 0);
+	CU_ASSERT_TRUE(flows_of(node, "a") >= a);
+	change.state = CONFIG_BACKEND_UP;
+	CU_ASSERT_EQUAL(
+		node_backend_set(node, &request, "web", &change, CONFIG_EDIT_STATE, &outcome),
+		NODE_OK);
+	CU_ASSERT_EQUAL(flows_of(node, "b"), b);
+	CU_ASSERT_EQUAL(flows_of(node, "a"), a);
+	node_outcome_free(&outcome);
+	node_close(node);
+}
+
+static void all_down_says_no_backend(void)
+{
+	struct node *node = fresh();
+	struct flow_key key = flow_to("203.0.113.1", 80, IPPROTO_TCP, 1);
+	struct ipc_explained explained;
+	char text[sizeof(pools_text) + 64];
+	char *at;
+
+	memcpy(text, pools_text, sizeof(pools_text));
+	for (char letter = '1'; letter <= '3'; letter++) {
+		char address[16];
+
+		snprintf(address, sizeof(address), "10.0.0.%c", letter);
+		at = strstr(text, address) + strlen(address);
+		memmove(at + 13, at, strlen(at) + 1);
+		memcpy(at, ", state: down", 13);
+	}
+	CU_ASSERT_EQUAL(apply(node, text), NODE_OK);
+	node_explain(node, &key, &explained);
+	CU_ASSERT_EQUAL(explained.verdict, IPC_EXPLAIN_NO_BACKEND);
+	node_close(node);
+}
+
+static enum node_code cutover(struct node *node, uint32_t version, uint32_t points, uint32_t share)
+{
+	struct node_request request = request_of("cutover.set");
+	struct node_cutover wanted = {.pool = "web",
+		.has_ring = version != 0,
+		.ring = {.version = version, .points = points},
+		.has_share = true,
+		.share = share};
+	struct node_outcome outcome;
+	enum node_code code = node_cutover_set(node, &request, &wanted, &outcome);
+
+	node_outcome_free(&outcome);
+	return code;
+}
+
+struct picks {
+	uint32_t backend[3000];
+	bool is_new[3000];
+};
+
+static void picks_take(const struct node *node, struct picks *ret)
+{
+	for (uint32_t n = 0; n < 3000; n++) {
+		struct flow_key key = flow_to("203.0.113.1", 80, IPPROTO_TCP, n);
+		struct ipc_explained explained;
+
+		node_explain(node, &key, &explained);
+		ret->backend[n] = explained.backend;
+		ret->is_new[n] = explained.uses_new;
+	}
+}
+
+static void share_moves_flows_one_way_and_back(void)
+{
+	static const uint32_t shares[] = {0, 1, 10000, 100000, 500000, 999999, 1000000};
+	static struct picks before, now, last;
+	struct node *node = fresh();
+	struct node_request request = request_of("cutover.rollback");
+	struct node_outcome outcome;
+	uint64_t snapshot = 0;
+
+	picks_take(node, &before);
+	memset(&last, 0, sizeof(last));
+	for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		unsigned is_new = 0, back = 0;
+
+		CU_ASSERT_EQUAL(cutover(node, i == 0 ? RING_V2 : 0, 16, shares[i]), NODE_OK);
+		picks_take(node, &now);
+		for (unsigned n = 0; n < 3000; n++) {
+			is_new += now.is_new[n];
+			back += last.is_new[n] && !now.is_new[n];
+			if (!now.is_new[n])
+				CU_ASSERT_EQUAL(now.backend[n], before.backend[n]);
+		}
+		CU_ASSERT_EQUAL(back, 0);
+		CU_ASSERT_TRUE(labs((long)is_new - (long)(shares[i] / 1000000.0 * 3000)) < 120);
+		last = now;
+		// Only the first one makes a snapshot, the others move the gate in it.
+		if (i == 0)
+			snapshot = node_document(node)->snapshot_generation;
+		CU_ASSERT_EQUAL(node_document(node)->snapshot_generation, snapshot);
+		CU_ASSERT_EQUAL(node_snapshot(node)->header->generation, snapshot);
+	}
+	request.generation = 1; // stale, and no matter
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", &outcome), NODE_OK);
+	picks_take(node, &now);
+	CU_ASSERT_EQUAL(memcmp(&now, &before, sizeof(now)), 0);
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", &outcome), NODE_OK);
+	CU_ASSERT_FALSE(outcome.changed);
+	node_close(node);
+}
+
+static void cutover_ends_only_at_its_ends(void)
+{
+	static struct picks full, retired;
+	struct node *node = fresh();
+	struct node_request request = request_of("cutover.retire");
+	struct node_outcome outcome;
+
+	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_NOT_FOUND);
+	CU_ASSERT_EQUAL(cutover(node, 0, 0, 5), NODE_CONFLICT);
+	CU_ASSERT_EQUAL(cutover(node, RING_V1, 160, 5), NODE_CONFLICT);
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 1000001), NODE_USAGE);
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 500000), NODE_OK);
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 17, 500000), NODE_CONFLICT);
+	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_REFUSED);
+	CU_ASSERT_EQUAL(node_cutover_discard(node, &request, "web", &outcome), NODE_REFUSED);
+	CU_ASSERT_EQUAL(cutover(node, 0, 0, 1000000), NODE_OK);
+	picks_take(node, &full);
+	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_OK);
+	node_outcome_free(&outcome);
+	picks_take(node, &retired);
+	CU_ASSERT_EQUAL(memcmp(full.backend, retired.backend, sizeof(full.backend)), 0);
+	CU_ASSERT_EQUAL(node_document(node)->cutover_count, 0);
+	CU_ASSERT_EQUAL(node_document(node)->pools->pools[0].ring.version, RING_V2);
+	CU_ASSERT_EQUAL(node_snapshot(node)->ring_count, 2);
+	node_close(node);
+}
+
+static void another_ring_at_once_is_refused_without_force(void)
+{
+	struct node *node = fresh();
+	struct node_request request = request_of("apply");
+	char text[sizeof(pools_text)];
+
+	memcpy(text, pools_text, sizeof(text));
+	*(strstr(text, "v1") + 1) = '2';
+	CU_ASSERT_EQUAL(apply(node, text), NODE_REFUSED);
+	CU_ASSERT_EQUAL(node_document(node)->pools->pools[0].ring.version, RING_V1);
+	request.force = true;
+	CU_ASSERT_EQUAL(apply_as(node, &request, text), NODE_OK);
+	CU_ASSERT_EQUAL(node_document(node)->pools->pools[0].ring.version, RING_V2);
+	node_close(node);
+}
+
+static void pool_in_a_cutover_stays(void)
+{
+	struct node *node = fresh();
+	struct node_request request = request_of("apply");
+
+	request.force = true;
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 500000), NODE_OK);
+	CU_ASSERT_EQUAL(apply_as(node, &request, "pools: []\n"), NODE_REFUSED);
+	CU_ASSERT_EQUAL(node_document(node)->pools->pool_count, 1);
+	node_close(node);
+}
+
+static void restart_makes_the_same_snapshot(void)
+{
+	struct node *node = fresh();
+	uint64_t checksum, generation;
+
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 250000), NODE_OK);
+	checksum = node_snapshot(node)->header->checksum;
+	generation = node_document(node)->generation;
+	node_close(node);
+	node = node_start();
+	CU_ASSERT_EQUAL(node_document(node)->generation, generation);
+	CU_ASSERT_EQUAL(node_snapshot(node)->header->checksum, checksum);
+	CU_ASSERT_EQUAL(snapshot_threshold(&node_snapshot(node)->pools[0]), gate_threshold(250000));
+	node_close(node);
+}
+
+static int entry_count(
+	void *context, uint64_t number, const char *entry, const uint8_t hash[STORE_HASH_BYTES])
+{
+	unsigned *found = context;
+
+	(void)number;
+	(void)hash;
+	*found += strstr(entry, "\"verb\":\"cutover.set\"") != NULL &&
+		strstr(entry, "0% -> 25%") != NULL && strstr(entry, "\"reason\":\"test\"") != NULL;
+	return 0;
+}
+
+static void every_change_is_in_the_audit_log(void)
+{
+	struct node *node = fresh();
+	uint64_t count = 0, broken = 0;
+	unsigned found = 0;
+
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 250000), NODE_OK);
+	CU_ASSERT_EQUAL(apply(node, "pools: [\n"), NODE_INVALID);
+	CU_ASSERT_EQUAL(store_audit_verify(node_store(node), &count, &broken), 0);
+	CU_ASSERT_EQUAL(count, 2);
+	CU_ASSERT_EQUAL(store_audit_list(node_store(node), 1, entry_count, &found), 0);
+	CU_ASSERT_EQUAL(found, 1);
+	node_close(node);
+}
+
+static void unchanged_rings_are_not_built_again(void)
+{
+	struct node *node = fresh();
+	struct node_request request = request_of("backend.set");
+	struct config_backend change = {.name = "c", .weight = 9};
+	struct node_outcome outcome;
+
+	// c is in the ring of all, not in the one that requires x.
+	CU_ASSERT_EQUAL(
+		node_backend_set(node, &request, "web", &change, CONFIG_EDIT_WEIGHT, &outcome),
+		NODE_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(outcome.text, "1 of 2 rings built"));
+	node_outcome_free(&outcome);
+	change.state = CONFIG_BACKEND_DOWN;
+	CU_ASSERT_EQUAL(
+		node_backend_set(node, &request, "web", &change, CONFIG_EDIT_STATE, &outcome),
+		NODE_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(outcome.text, "0 of 2 rings built"));
+	node_outcome_free(&outcome);
+	node_close(node);
+}
+
+static void what_the_statistics_have_no_room_for_is_refused(void)
+{
+	struct node *node;
+
+	config.dataplane.backends = 2;
+	nftw(store_path, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+	node = node_start();
+	CU_ASSERT_EQUAL(apply(node, pools_text), NODE_REFUSED);
+	CU_ASSERT_EQUAL(node_document(node)->pools->pool_count, 0);
+	config.dataplane.backends = 65536;
+	node_close(node);
+}
+
+static void absent_dataplane_is_told_and_does_not_stop_commits(void)
+{
+	struct node *node = fresh();
+
+	CU_ASSERT_EQUAL(node_reconcile(node), -ENOTCONN);
+	CU_ASSERT_EQUAL(node_dataplane(node)->state, NODE_DATAPLANE_ABSENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(node_dataplane(node)->text, "does not run"));
+	CU_ASSERT_EQUAL(cutover(node, RING_V3, 0, 1), NODE_OK);
+	node_close(node);
+}
+
+int main(void)
+{
+	static const struct test_case cases[] = {
+		{"snapshot_says_what_the_configuration_says",
+			snapshot_says_what_the_configuration_says},
+		{"most_specific_binding_serves", most_specific_binding_serves},
+		{"bad_file_changes_nothing", bad_file_changes_nothing},
+		{"applying_the_same_again_is_no_change", applying_the_same_again_is_no_change},
+		{"stale_generation_is_a_conflict", stale_generation_is_a_conflict},
+		{"other_writer_wins_and_is_taken_over", other_writer_wins_and_is_taken_over},
+		{"dry_run_says_and_changes_nothing", dry_run_says_and_changes_nothing},
+		{"verbs_cannot_make_what_a_file_could_not",
+			verbs_cannot_make_what_a_file_could_not},
+		{"draining_backend_gets_no_new_flows_and_keeps_its_points",
+			draining_backend_gets_no_new_flows_and_keeps_its_points},
+		{"all_down_says_no_backend", all_down_says_no_backend},
+		{"share_moves_flows_one_way_and_back", share_moves_flows_one_way_and_back},
+		{"cutover_ends_only_at_its_ends", cutover_ends_only_at_its_ends},
+		{"another_ring_at_once_is_refused_without_force",
+			another_ring_at_once_is_refused_without_force},
+		{"pool_in_a_cutover_stays", pool_in_a_cutover_stays},
+		{"restart_makes_the_same_snapshot", restart_makes_the_same_snapshot},
+		{"every_change_is_in_the_audit_log", every_change_is_in_the_audit_log},
+		{"unchanged_rings_are_not_built_again", unchanged_rings_are_not_built_again},
+		{"what_the_statistics_have_no_room_for_is_refused",
+			what_the_statistics_have_no_room_for_is_refused},
+		{"absent_dataplane_is_told_and_does_not_stop_commits",
+			absent_dataplane_is_told_and_does_not_stop_commits},
+	};
+	int rc;
+
+	if (mkdtemp(directory) == NULL)
+		return 1;
+	snprintf(store_path, sizeof(store_path), "%s/store", directory);
+	config = (struct config_node){.node = "n",
+		.run_dir = directory,
+		.store = {.type = CONFIG_STORE_FILE, .path = store_path},
+		.dataplane = {.services = 1024, .pools = 1024, .backends = 65536}};
+	rc = SUITE_RUN("node", cases);
+	nftw(directory, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+	return rc;
+}
