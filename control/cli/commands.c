@@ -4,6 +4,7 @@
 #include "control/cli/change.h"
 #include "control/cli/cli.h"
 #include "control/cli/drops.h"
+#include "control/cli/explain.h"
 #include "control/cli/files.h"
 #include "control/cli/help.h"
 #include "control/cli/request.h"
@@ -178,9 +179,12 @@ const struct cli_command cli_commands[] = {
 			"ringway explain tcp 198.51.100.7:40000 203.0.113.10:443\n\n"
 			"Service, hashes, the flow's bucket at the gate and the threshold, what both "
 			"rings pick, its entry in the flow table, and the backend. A running dataplane "
-			"is asked itself; without one the node's snapshot answers, by the same code.",
-		.answers = ANSWER(NOT_FOUND),
-		.run = request_run,
+			"is asked itself; without one the node's snapshot answers, by the same code.\n\n"
+			"With -f FILE a snapshot image answers and nobody is asked: the dataplane keeps "
+			"its own as snapshot.img in the run directory.",
+		.options = CLI_BIT(CLI_FILE),
+		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID),
+		.run = explain_run,
 	},
 	{
 		.noun = "service",

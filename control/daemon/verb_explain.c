@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "control/cli/explain_snapshot.h"
 #include "control/cli/flow_text.h"
 #include "control/daemon/verbs.h"
 
@@ -13,54 +14,27 @@ static json_t *backend_json(const struct verbs *verbs, uint32_t id)
 	const struct snapshot *snapshot = node_snapshot(verbs->node);
 	const struct document_id *named =
 		document_id_name(node_document(verbs->node), DOCUMENT_BACKEND, id);
-	static const char *const states[] = {[SNAPSHOT_BACKEND_FREE] = "free",
-		[SNAPSHOT_BACKEND_UP] = "up",
-		[SNAPSHOT_BACKEND_DRAIN] = "drain",
-		[SNAPSHOT_BACKEND_DOWN] = "down"};
 	char address[ADDR_TEXT_BYTES];
 
 	if (snapshot == NULL || id >= snapshot->backend_count)
 		return json_null();
 	addr_format(&snapshot->backends[id].address, address);
 	return json_pack("{s:s?, s:s, s:s, s:I}", "name", named ? named->name : NULL, "address",
-		address, "state", states[snapshot->backends[id].state & 3], "id", (json_int_t)id);
-}
-
-// The sentence that ends an explanation.
-static json_t *why(const struct ipc_explained *explained)
-{
-	if (explained->verdict == IPC_EXPLAIN_NO_SERVICE)
-		return json_string("no service has this address, protocol and port");
-	if (explained->verdict == IPC_EXPLAIN_NO_BACKEND)
-		return json_string("no backend of the ring may get new flows");
-	if (explained->in_table && explained->table_backend == explained->backend)
-		return json_string("the flow table has this flow, so it keeps its backend");
-	if (explained->in_table)
-		return json_string(
-			"the flow table has this flow, but its backend is gone or down: it picks again");
-	if (explained->uses_new)
-		return json_string(
-			"new flow; its bucket is below the threshold, so the new ring picks");
-	if (explained->threshold > 0)
-		return json_string(
-			"new flow; its bucket is not below the threshold, so the old ring picks");
-	return json_string("new flow; the ring picks");
+		address, "state", explain_state_name(snapshot->backends[id].state), "id",
+		(json_int_t)id);
 }
 
 // What was live and what was computed here from the snapshot: the flow table is only in the dataplane.
 static json_t *explained_json(
 	const struct verbs *verbs, const struct ipc_explained *explained, bool live)
 {
-	static const char *const verdicts[] = {[IPC_EXPLAIN_FORWARD] = "forward",
-		[IPC_EXPLAIN_NO_SERVICE] = "no_service",
-		[IPC_EXPLAIN_NO_BACKEND] = "no_backend"};
 	bool matched = explained->verdict != IPC_EXPLAIN_NO_SERVICE;
-	json_t *ret = json_pack("{s:s, s:s, s:I}", "verdict", verdicts[explained->verdict % 3],
-		"source", live ? "dataplane" : "snapshot", "generation",
-		(json_int_t)explained->generation);
+	json_t *ret = json_pack("{s:s, s:s, s:I}", "verdict",
+		explain_verdict_name(explained->verdict), "source", live ? "dataplane" : "snapshot",
+		"generation", (json_int_t)explained->generation);
 
 	if (ret == NULL || !matched) {
-		json_object_set_new(ret, "why", why(explained));
+		json_object_set_new(ret, "why", json_string(explain_why(explained)));
 		return ret;
 	}
 	json_object_set_new(ret, "service",
@@ -81,7 +55,7 @@ static json_t *explained_json(
 						      "age_s", (int)explained->table_age_s)
 					    : json_string("no entry"));
 	json_object_set_new(ret, "backend", backend_json(verbs, explained->backend));
-	json_object_set_new(ret, "why", why(explained));
+	json_object_set_new(ret, "why", json_string(explain_why(explained)));
 	return ret;
 }
 
