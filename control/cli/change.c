@@ -18,9 +18,7 @@ static enum answer print_change(struct cli *cli, json_t *result)
 	if (!for_people(cli))
 		return request_print(cli, result);
 	files_print_changes(cli, json_object_get(result, "changes"));
-	fprintf(cli->err, "%s%s\n",
-		json_is_true(json_object_get(result, "dry_run")) ? "(dry run) " : "",
-		json_string_value(json_object_get(result, "text")));
+	fprintf(cli->err, "%s\n", json_string_value(json_object_get(result, "text")));
 	if (dataplane != NULL && dataplane[0] != '\0')
 		fprintf(cli->err, "dataplane: %s\n", dataplane);
 	return ANSWER_DONE;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ringwayd: reads node.yaml, opens the store, serves the socket, and keeps the dataplane at what the store says.
 #include "control/config/reader.h"
+#include "control/daemon/exporter.h"
 #include "control/daemon/node.h"
 #include "control/daemon/server.h"
 #include "control/daemon/verbs.h"
+#include "control/metrics/http.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -249,16 +251,39 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+// Starts the exporter, if the node file asks for one. *ret_exporter must outlive *ret_http.
+static int metrics_start(sd_event *event, const struct config_node *config, struct verbs *verbs,
+	struct exporter **ret_exporter, struct metrics_http **ret_http)
+{
+	int rc;
+
+	if (config->metrics[0] == '\0')
+		return 0;
+	*ret_exporter = exporter_create(verbs);
+	rc = *ret_exporter == NULL ? -ENOMEM
+				   : metrics_http_create(event, config->metrics, exporter_render,
+					     *ret_exporter, ret_http);
+	if (rc < 0)
+		fprintf(stderr, "<3>metrics: cannot listen on \"%s\": %s\n", config->metrics,
+			rc == -EINVAL ? "write 127.0.0.1:9142, [::1]:9142 or unix:/path"
+				      : strerror(-rc));
+	return rc;
+}
+
 static int serve(sd_event *event, const struct config_node *config, struct node *node)
 {
 	struct verbs verbs = {.node = node, .started_ns = now_ns()};
+	struct exporter *exporter = NULL;
+	struct metrics_http *http = NULL;
 	struct server *server = NULL;
 	int rc = server_start(event, config, &verbs, &server);
 
 	if (rc < 0)
 		return rc;
 	verbs.server = server;
-	rc = node_attach(node, event);
+	rc = metrics_start(event, config, &verbs, &exporter, &http);
+	if (rc == 0)
+		rc = node_attach(node, event);
 	if (rc == 0) {
 		node_reconcile(node);
 		fprintf(stderr, "<5>node %s serves generation %llu\n", config->node,
@@ -270,6 +295,9 @@ static int serve(sd_event *event, const struct config_node *config, struct node 
 		rc = sd_event_loop(event);
 		sd_notify(0, "STOPPING=1");
 	}
+	metrics_http_destroy(http);
+	exporter_destroy(exporter);
+	stats_file_close(&verbs.stats);
 	server_destroy(server);
 	return rc;
 }

@@ -1,0 +1,183 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# ringway against a real ringwayd that has no dataplane: every verb, exit codes, conflicts, restart, metrics.
+# $1 ringway, $2 ringwayd.
+. "$(dirname "$0")/lib.sh"
+ringwayd=$2
+export RINGWAY_RUN_DIR=$work/run
+port=$((20000 + RANDOM % 20000))
+sed "s|/tmp/ringway-test/state|$work/state|; s|/tmp/ringway-test|$work/run|; s|^dataplane:|metrics: \"127.0.0.1:$port\"\ndataplane:|" \
+	"$data/node.yaml" >"$work/node.yaml"
+
+start() {
+	"$ringwayd" -f "$work/node.yaml" --pools "$data/pools.yaml" >>"$work/log" 2>&1 &
+	pid=$!
+	for _ in $(seq 100); do
+		"$ringway" status >/dev/null 2>&1 && return 0
+		sleep 0.05
+	done
+	sed 's/^/# log: /' "$work/log"
+	return 1
+}
+
+stop() {
+	kill "$1" "$pid"
+	wait "$pid" 2>/dev/null
+}
+
+trap 'kill -9 $pid 2>/dev/null; rm -rf "$work"' EXIT
+start
+result $? "ringwayd starts and answers"
+
+json "status" 0 '.node == "lb-test-1" and .services == 3 and .dataplane.state == "absent" and .generation > 0' status
+json "services" 0 '[.services[].name] == ["https", "https6", "dns"] and .services[0].ports == [443]' service list
+json "one service" 0 '.name == "dns" and .affinity == "client" and .protocol == "udp"' service show dns
+json "an unknown service" 3 '.name == "not_found" and .code == 3' service show none
+json "pools" 0 '.pools[0].backends == 4 and .pools[0].drain == 1 and .pools[0].ring == "v1 x160"' pool list
+json "one pool" 0 '(.members | length) == 4 and .members[0].name == "web-1"' pool show web
+json "backends" 0 '[.backends[].weight] == [1, 2, 1, 1]' backend list
+json "backends of a pool" 0 '(.backends | length) == 4' backend list web
+json "an unknown pool" 3 '.code == 3' backend list none
+json "one backend" 0 '.state == "drain" and .tags == ["eu", "nvme"]' backend show web web-4
+json "rings are shared where they are equal" 0 \
+	'(.rings | length) == 2 and ([.rings[].name] | sort) == ["web", "web+nvme"] and .total.workers == 2
+	 and .total.node_bytes == 2 * .total.worker_bytes and all(.rings[]; .usable == .backends - 1)' ring list
+run 0 ring list -o wide && grep -q 'AS V1' "$work/out"
+result $? "wide tables show more"
+run 0 pool list -o name && [ "$(cat "$work/out")" = web ]
+result $? "names alone"
+json "the ring of the node" 0 '.pool == "web" and .points == 800' ring show web
+node_digest=$("$ringway" ring list --json | jq -r '.rings[] | select(.name == "web") | .spec_digest')
+json "and it is the one that the CLI builds" 0 ".spec_digest == \"$node_digest\"" ring show web
+
+json "explain from the snapshot" 0 \
+	'.verdict == "forward" and .service == "https" and .source == "snapshot" and .backend.name == .old_ring_pick.name
+	 and (.why | length) > 10' explain tcp 198.51.100.7:40000 203.0.113.10:443
+json "a drained backend is never picked" 0 '.backend.name != "web-4"' \
+	explain tcp '[2001:db8::7]:40000' '[2001:db8:ffff::10]:443'
+json "no service" 0 '.verdict == "no_service"' explain tcp 198.51.100.7:40000 203.0.113.10:80
+for flow in "sctp 1.2.3.4:1 203.0.113.10:443" "tcp 1.2.3.4 203.0.113.10:443" "tcp 1.2.3.4:1 [2001:db8::1]:443" \
+	"tcp 1.2.3.4:99999 203.0.113.10:443" "tcp 2001:db8::1 203.0.113.10:443"; do
+	run 2 explain $flow
+	result $? "no flow: $flow"
+done
+json "without a dataplane there are no statistics" 3 '.code == 3' stats
+
+json "no difference to the applied file" 0 '.different == false and .changes == []' diff -f "$data/pools.yaml"
+json "a dry run changes nothing" 0 '.dry_run and .changed and (.changes | length) > 0' \
+	apply -f "$data/pools-next.yaml" --dry-run
+json "still nothing changed" 0 '.different == false' diff --exit-code -f "$data/pools.yaml"
+json "differences end with 10 when asked" 10 '.different' diff --exit-code -f "$data/pools-next.yaml"
+
+json "a weight" 0 '.changed and (.changes | length) == 1 and .changes[0].after == "7"' \
+	backend set web web-2 --weight 7 --reason test
+generation=$("$ringway" status --json | jq .generation)
+json "the same weight again is nothing to do" 0 '.changed == false' backend set web web-2 --weight 7
+json "and makes no generation" 0 ".generation == $generation" status
+json "a stale generation is a conflict" 4 '.name == "conflict"' \
+	backend set web web-2 --weight 8 --generation $((generation - 1))
+json "the right generation is not" 0 '.changed' backend set web web-2 --weight 8 --generation "$generation"
+run 2 backend set web web-2
+result $? "nothing to set is a usage error"
+run 2 backend set web web-2 --weight 0
+result $? "weight 0 is a usage error"
+run 2 backend set web web-2 --state sideways
+result $? "an unknown state is a usage error"
+run 3 backend set web none --weight 1
+result $? "an unknown backend is not found"
+json "add a backend" 0 '.changed' backend add web web-9 --address 10.0.0.19 --port 8080 --weight 3 --tags nvme,b,a
+json "it is there" 0 '.port == 8080 and .tags == ["a", "b", "nvme"]' backend show web web-9
+run 4 backend add web web-9 --address 10.0.0.20
+result $? "a name that is taken is a conflict"
+run 7 backend add web web-10 --address 10.0.0.19 --port 8080
+result $? "an address that is taken is invalid"
+run 2 backend add web web-10 --address 10.0.0.300
+result $? "an address that is none is a usage error"
+run 2 backend add web web-10
+result $? "a backend needs an address"
+json "drain" 0 '.changed' backend drain web web-9
+run 2 backend del web web-9 </dev/null
+result $? "deletion wants --yes where nobody can be asked"
+json "delete" 0 '.changed' backend del web web-9 --yes
+run 3 backend show web web-9
+result $? "it is gone"
+
+run 3 cutover show web
+result $? "no cutover yet"
+json "start a cutover" 0 '.changed' cutover set web --to v2 --points 16 --share 10% --reason "less memory"
+json "both rings are there" 0 '(.rings | length) == 4 and ([.rings[] | select(.role == "new")] | length) == 2' ring list
+json "its share" 0 '.share_ppm == 100000 and .state == "shifting" and .from == "v1 x160" and .to == "v2 x16"' \
+	cutover show web
+json "the finest share" 0 '.changed' cutover set web --share 0.0001%
+json "is kept exactly" 0 '.cutovers[0].share_ppm == 1 and .cutovers[0].threshold == 4294' cutover list
+run 2 cutover set web --share 0.00001%
+result $? "a finer one is refused, not rounded"
+run 4 cutover set web --to v2 --points 32 --share 20%
+result $? "another ring while one is under way is a conflict"
+run 8 cutover discard web --yes
+result $? "discard above 0 % is refused"
+run 8 cutover retire web --yes
+result $? "retire below 100 % is refused"
+run 0 cutover set web --share 100%
+flow=(tcp 198.51.100.7:40000 203.0.113.10:443)
+json "at 100 % every flow takes the new ring" 0 '.uses_new and .backend.name == .new_ring_pick.name' explain "${flow[@]}"
+json "ring diff of the live rings" 0 '.from.version == "v1" and .to.version == "v2" and .churn_share > 0.3' \
+	ring diff web web@new
+json "rollback" 0 '.changed' cutover rollback web --reason night
+json "rollback again is nothing to do" 0 '.changed == false' cutover rollback web
+json "no flow takes the new ring" 0 '(.uses_new | not) and .threshold == 0' explain "${flow[@]}"
+before=$("$ringway" explain "${flow[@]}" --json | jq -r .backend.name)
+
+stop -TERM
+run 1 status
+result $? "a daemon that is down is said to be down"
+[ ! -e "$RINGWAY_RUN_DIR/ringwayd.sock" ]
+result $? "it takes its socket away"
+start
+result $? "it starts again"
+json "a restart keeps the cutover" 0 '.cutovers[0].share_ppm == 0 and .cutovers[0].to == "v2 x16"' cutover list
+json "and the picks" 0 ".backend.name == \"$before\"" explain "${flow[@]}"
+stop -KILL
+start
+result $? "it starts after kill -9, over the socket that was left"
+json "discard at 0 %" 0 '.changed' cutover discard web --yes
+json "no cutover" 0 '.cutovers == []' cutover list
+
+json "apply" 0 '.changed and ([.changes[].kind] | unique) == ["added", "changed", "removed"]' apply -f "$data/pools-next.yaml"
+printf 'pools: 7\n' >"$work/bad.yaml"
+json "a bad file is refused with its place" 7 '.code == 7 and ([.details[] | select(test("bad.yaml:1:8"))] | length) == 1' \
+	apply -f "$work/bad.yaml"
+json "and the old configuration serves" 0 '.services == 3' status
+run 3 apply -f "$work/none.yaml"
+result $? "a file that is not there"
+
+# The line language itself.
+printf 'nonsense\n{"id":5,"verb":"status"}\n' | timeout 5 socat -t 0.5 - "UNIX-CONNECT:$RINGWAY_RUN_DIR/ringwayd.sock" >"$work/out" 2>"$work/err"
+[ "$(jq -s -c '[.[].ok, .[1].id]' "$work/out")" = '[false,true,5]' ]
+result $? "a malformed line is answered, and the connection goes on"
+timeout 2.8 "$ringway" status --watch --json >"$work/out" 2>"$work/err"
+[ "$(jq -s 'length >= 3 and all(.[]; .node == "lb-test-1")' "$work/out")" = true ]
+result $? "a watched verb is a stream of JSON lines"
+
+curl -s "http://127.0.0.1:$port/metrics" >"$work/out"
+promtool check metrics <"$work/out" >"$work/err" 2>&1
+result $? "promtool takes the metrics"
+grep -q '^ringway_control_requests_total{verb="apply",code="invalid"} 1$' "$work/out" &&
+	grep -q '^ringway_ring_info{pool="web",subset="nvme",ring="0",role="old",version="v1",digest="[0-9a-f]\{32\}"} 1$' "$work/out" &&
+	! grep -q backend= "$work/out"
+result $? "requests, rings, and no backend"
+curl -s "http://127.0.0.1:$port/metrics?scope=backend" | grep -q '^ringway_backend_up{pool="web",backend="web-2"} 1$'
+result $? "backends when asked"
+
+python3 -c "
+print('pools:')
+for pool in ('big', 'bigger'):
+    print(f'  - name: {pool}\n    ring: {{version: v2, points: 4}}\n    backends:')
+    for i in range(3000):
+        print(f'      - {{name: b{i}, address: 10.{1 if pool == \"big\" else 2}.{i // 250}.{i % 250 + 1}}}')" >"$work/big.yaml"
+json "6,000 backends" 0 '.changed' apply -f "$work/big.yaml"
+[ "$(curl -s "http://127.0.0.1:$port/metrics" | grep -vc '^#')" -lt 2000 ]
+result $? "the number of series does not follow the number of backends"
+
+stop -TERM
+finish
