@@ -239,7 +239,7 @@ static int read_address(struct parse *parse, const char *text)
 	char address[ADDR_TEXT_BYTES];
 	const char *slash = strchr(text, '/');
 	struct pipeline_address *ret;
-	uint32_t limits[2] = {1, 0}, bits;
+	uint32_t limits[2] = {1, 0}, bits = 0;
 
 	if (port == NULL)
 		return -EINVAL;
@@ -282,7 +282,7 @@ static int read_mtu(struct parse *parse, const char *text)
 {
 	static const uint32_t limits[2] = {MTU_MIN, MTU_MAX};
 	struct options_port *port = current_port(parse);
-	uint32_t mtu;
+	uint32_t mtu = 0;
 
 	if (port == NULL || read_number(parse, text, limits, &mtu) != 0)
 		return -EINVAL;
