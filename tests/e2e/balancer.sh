@@ -27,7 +27,7 @@ dataplane_answers() {
 # Workers poll; on a machine with as many workers as CPUs they must give way to the programs that they serve.
 start_dataplane() {
 	mkdir -p "$RUN_DIR"
-	"$RINGWAY" dataplane-args -f "$NODE" > "$E2E_WORK/dataplane.args"
+	"$RINGWAY" dataplane-args -f "$NODE" > "$E2E_WORK/dataplane.args" 2>> "$E2E_WORK/dataplane-args.log"
 	spawn dataplane lb "$DATAPLANE" --args "$E2E_WORK/dataplane.args" --idle-sleep
 	wait_for 15 dataplane_answers
 }
@@ -74,6 +74,7 @@ start_downloads() {
 	local to=$VIP4 from=$CLIENTS4
 	[ "$2" = 4 ] || { to="[$VIP6]" from=$CLIENTS6; }
 	spawn "$1" c "$E2E_SOURCE/tests/e2e/clients.py" download --to "$to:${4:-80}" --from "$from" --count "$3"
+	wait_for 10 grep -q asked "$E2E_WORK/$1.log"
 }
 
 # The newest report of downloads. Asked with a signal, so wait until there is one line more.
@@ -87,4 +88,58 @@ download_report() {
 
 downloads_run() {
 	download_report "$1" | jq -e --argjson count "$2" '.open + .complete == $count and .broken == 0 and .stalled == 0'
+}
+
+# start_balancer: four backends with decapsulation, the dataplane, ringwayd, and the configuration applied.
+start_balancer() {
+	local i
+	need_hugepages
+	make_network 4 80
+	for i in 1 2 3 4; do
+		attach_decap "$i"
+	done
+	start_dataplane
+	start_ringwayd
+	ringway apply -f "$POOLS" >> "$E2E_WORK/apply.log" 2>&1
+}
+
+# intended RING: {name: share} of a ring of the pools file, written as `ringway ring show` takes it.
+intended() {
+	ringway ring show "$1" -f "$POOLS" --json | jq -c '[.members[] | {(.name): .ring_share}] | add'
+}
+
+# intended_mix OLD NEW SHARE: what the backends get while SHARE (0..1) of the new flows takes the new ring.
+intended_mix() {
+	jq -nc --argjson old "$(intended "$1")" --argjson new "$(intended "$2")" --argjson share "$3" \
+		'[$old | keys[] | {(.): ($old[.] * (1 - $share) + $new[.] * $share)}] | add'
+}
+
+# shares_match INTENDED FAMILY COUNT: sends connections; all are answered, and shared out as intended.
+shares_match() {
+	local result
+	result=$(connect_from "$2" "$3")
+	echo "$result"
+	"$E2E_SOURCE/tests/e2e/shares.py" "$1" "$(jq -c .servers <<< "$result")" && jq -e '.failed == 0' <<< "$result"
+}
+
+# new_flows: how many flows took each ring so far.
+new_flows() {
+	stats | jq -c '[.pools[]] | {old: ((map(.new_flows_old) | add) // 0), new: ((map(.new_flows_new) | add) // 0)}'
+}
+
+# split_matches BEFORE SHARE: which ring the flows since BEFORE took, beside what was asked for.
+split_matches() {
+	local split
+	split=$(jq -nc --argjson a "$1" --argjson b "$(new_flows)" \
+		'{"new ring": ($b.new - $a.new), "old ring": ($b.old - $a.old)}')
+	"$E2E_SOURCE/tests/e2e/shares.py" "$(jq -nc --argjson p "$2" '{"new ring": $p, "old ring": (1 - $p)}')" "$split"
+}
+
+# exits CODE COMMAND...
+exits() {
+	local wanted=$1 status=0
+	shift
+	"$@" || status=$?
+	echo "exit code $status, wanted $wanted"
+	[ "$status" = "$wanted" ]
 }

@@ -145,6 +145,7 @@ class Downloads:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
         loop.add_signal_handler(signal.SIGTERM, stop.set)
         loop.add_signal_handler(signal.SIGUSR1, self.report)
+        self.report()  # from now on it may be asked
         tasks = [asyncio.create_task(self.one(i)) for i in range(self.arguments.count)]
         finished = asyncio.gather(*tasks)
         stopping = asyncio.create_task(stop.wait())

@@ -27,6 +27,7 @@ declare -A e2e_pids=()
 
 # A test that cannot run here says so, as TAP wants it.
 skip_all() {
+	e2e_finished=true
 	echo "1..0 # SKIP $*"
 	exit 0
 }
@@ -119,16 +120,18 @@ finish() {
 
 # wait_for SECONDS COMMAND...: until the command succeeds. Facts, not sleeps.
 wait_for() {
-	local deadline=$((${EPOCHREALTIME%.*} + $1))
+	local deadline=$((${EPOCHREALTIME%.*} + $1)) output
+	output=$(mktemp "$E2E_WORK/wait.XXXXXX") # waits nest
 	shift
-	until "$@" > "$E2E_WORK/wait.out" 2>&1; do
+	until "$@" > "$output" 2>&1; do
 		if [ "${EPOCHREALTIME%.*}" -ge "$deadline" ]; then
 			echo "# waited in vain for: $*"
-			comment < "$E2E_WORK/wait.out"
+			comment < "$output"
 			return 1
 		fi
 		sleep 0.05
 	done
+	rm -f "$output"
 }
 
 # on NS COMMAND...: in a network namespace. nsenter and not 'ip netns exec', which hides bpffs and costs a mount namespace.
