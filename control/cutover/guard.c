@@ -28,12 +28,22 @@ static const struct guard_config defaults[GUARD_KIND_COUNT] = {
 		.rollback_at = NAN,
 		.failures = 2,
 		.window_ms = 20000},
+	// Against what they were when both rings were staged. Noisy, so they only speak until they are told to act.
 	[GUARD_LOOKUP_COST] = {.pause_at = 1.2,
 		.rollback_at = NAN,
 		.failures = 3,
-		.window_ms = 20000},
-	[GUARD_MEMORY] = {.pause_at = 1.0, .rollback_at = NAN, .failures = 1, .window_ms = 20000},
-	[GUARD_STARTUP] = {.pause_at = 1.0, .rollback_at = NAN, .failures = 1, .window_ms = 20000},
+		.window_ms = 20000,
+		.dry_run = true},
+	[GUARD_MEMORY] = {.pause_at = 1.25,
+		.rollback_at = NAN,
+		.failures = 1,
+		.window_ms = 20000,
+		.dry_run = true},
+	[GUARD_STARTUP] = {.pause_at = 1.5,
+		.rollback_at = NAN,
+		.failures = 1,
+		.window_ms = 20000,
+		.dry_run = true},
 	[GUARD_MISSING] = {.pause_at = 0, .rollback_at = NAN, .failures = 2, .window_ms = 5000},
 	[GUARD_PROMQL] = {.pause_at = NAN, .rollback_at = NAN, .failures = 2, .window_ms = 20000},
 };
@@ -256,6 +266,11 @@ static void judge(const struct guard_config *config, const struct guard_sample *
 	if (!sample->available) {
 		finding->verdict = GUARD_ERROR;
 		say(finding, "no measurement");
+		return;
+	}
+	if (sample->few) {
+		finding->verdict = GUARD_INCONCLUSIVE;
+		say(finding, "too little was seen to tell");
 		return;
 	}
 	switch (config->kind) {

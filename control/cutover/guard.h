@@ -30,6 +30,7 @@ struct guard_arm {
 // One window's measurements for one guard. Each kind reads its own part.
 struct guard_sample {
 	bool available;          // false: the measurement failed, nothing below is valid
+	bool few;                // there was too little to measure: inconclusive
 	struct guard_arm before; // early_abort, new_drops, share: old ring
 	struct guard_arm after;  // new ring
 	double value; // load: max/mean; lookup_cost, memory, startup: the figure; missing, digest: nodes;

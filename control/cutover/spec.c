@@ -204,6 +204,8 @@ static void check_stage(const struct cutover_spec *spec, uint32_t index, struct 
 			break;
 		}
 	}
+	if (stage->require == CUTOVER_REQUIRE_HOOK && spec->hook[0] == '\0')
+		fault(faults, where, "`require: hook`, but `hook` names no URL");
 	if (stage->min_soak_ms == 0)
 		fault(faults, where, "`min_soak` must be above 0");
 	if (stage->max_duration_ms != 0 && stage->max_duration_ms < stage->min_soak_ms)
@@ -229,8 +231,9 @@ static void check_end(const struct cutover_spec *spec, struct faults *faults)
 	}
 }
 
-static void check_guard(const struct guard_config *guard, uint32_t index, struct faults *faults)
+static void check_guard(const struct cutover_spec *spec, uint32_t index, struct faults *faults)
 {
+	const struct guard_config *guard = &spec->guards[index];
 	char where[64];
 
 	snprintf(where, sizeof(where), "guards[%u]", index);
@@ -238,6 +241,8 @@ static void check_guard(const struct guard_config *guard, uint32_t index, struct
 		fault(faults, where, "has no name");
 	if (guard->kind == GUARD_PROMQL && guard->query[0] == '\0')
 		fault(faults, where, "has no query");
+	if (guard->kind == GUARD_PROMQL && spec->prometheus[0] == '\0')
+		fault(faults, where, "has a query, but `prometheus` names no server");
 	if (guard->kind == GUARD_PROMQL && isnan(guard->pause_at) && isnan(guard->rollback_at))
 		fault(faults, where, "needs `pause` or `rollback`, a threshold");
 	if (guard->failures == 0 || guard->errors == 0 || guard->window_ms == 0)
@@ -266,7 +271,7 @@ size_t cutover_spec_check(
 	for (uint32_t i = 0; i < spec->stage_count; i++)
 		check_stage(spec, i, &faults);
 	for (uint32_t i = 0; i < spec->guard_count; i++)
-		check_guard(&spec->guards[i], i, &faults);
+		check_guard(spec, i, &faults);
 	check_end(spec, &faults);
 	return faults.count;
 }
@@ -354,6 +359,8 @@ uint64_t cutover_plan_id(const struct cutover_spec *spec, uint64_t base_generati
 		state = mix_stage(state, &spec->stages[i]);
 	for (uint32_t i = 0; i < spec->guard_count; i++)
 		state = mix_guard(state, &spec->guards[i]);
+	state = mix_text(state, spec->prometheus);
+	state = mix_text(state, spec->hook);
 	state = mix_number(state, spec->guard_passes);
 	state = mix_number(state, spec->shadow_ms);
 	state = mix_number(state, spec->full_soak_ms);

@@ -16,6 +16,7 @@
 #define CUTOVER_STEPS_MAX       24u
 #define CUTOVER_GUARDS_MAX      32u
 #define CUTOVER_QUERY_BYTES     512u
+#define CUTOVER_URL_BYTES       256u
 #define CUTOVER_REASON_BYTES    192u
 
 // One second as the clock of this module counts it: milliseconds since 1970, at the conductor.
@@ -111,14 +112,16 @@ struct cutover_spec {
 	uint32_t stage_count;
 	struct guard_config guards[CUTOVER_GUARDS_MAX];
 	uint32_t guard_count;
-	uint32_t
-		guard_passes; // consecutive rounds in which all guards pass before a step is over, >= 1
-	uint64_t shadow_ms;      // at least so long staged before start
-	uint64_t full_soak_ms;   // at least so long at 100 % before retire
-	uint64_t retire_hold_ms; // from retire until the old ring is freed
-	uint64_t apply_ms;       // in which nodes must take over a share, else it pauses
-	uint64_t refill_ms;      // time in which a cold cache fills
-	double hit_ratio;        // of the caches behind the pool; NAN: not a cache tier
+	// Consecutive rounds in which all guards pass before a step is over, >= 1.
+	uint32_t guard_passes;
+	char prometheus[CUTOVER_URL_BYTES]; // base URL that queries go to; "": none
+	char hook[CUTOVER_URL_BYTES];       // is asked to open a gate (require: hook); "": none
+	uint64_t shadow_ms;                 // at least so long staged before start
+	uint64_t full_soak_ms;              // at least so long at 100 % before retire
+	uint64_t retire_hold_ms;            // from retire until the old ring is freed
+	uint64_t apply_ms;                  // in which nodes must take over a share, else it pauses
+	uint64_t refill_ms;                 // time in which a cold cache fills
+	double hit_ratio;                   // of the caches behind the pool; NAN: not a cache tier
 };
 
 // Why a specification is refused: where, what is wrong, what would be right.

@@ -419,7 +419,7 @@ size_t cutover_spec_read(const json_t *object, struct cutover_spec *ret,
 {
 	static const char *const known[] = {"pool", "from", "to", "salt", "stages", "guards",
 		"default_guards", "guard_passes", "shadow", "full_soak", "retire_hold",
-		"apply_timeout", "refill", "hit_ratio", "datacenters", NULL};
+		"apply_timeout", "refill", "hit_ratio", "datacenters", "prometheus", "hook", NULL};
 	struct reader reader = {.errors = ret_errors, .max = max};
 	json_t *item;
 	size_t i;
@@ -441,6 +441,8 @@ size_t cutover_spec_read(const json_t *object, struct cutover_spec *ret,
 	read_time(&reader, object, "apply_timeout", &ret->apply_ms);
 	read_time(&reader, object, "refill", &ret->refill_ms);
 	read_number(&reader, object, "hit_ratio", &ret->hit_ratio);
+	read_text(&reader, object, "prometheus", ret->prometheus, sizeof(ret->prometheus));
+	read_text(&reader, object, "hook", ret->hook, sizeof(ret->hook));
 	// Written by a program: fixes the order, so that positions stay what they were.
 	json_array_foreach (json_object_get(object, "datacenters"), i, item) {
 		if (!json_is_string(item) ||

@@ -130,6 +130,10 @@ json_t *cutover_spec_write(const struct cutover_spec *spec)
 		0);
 
 	set_number(object, "hit_ratio", spec->hit_ratio);
+	if (spec->prometheus[0] != '\0')
+		json_object_set_new(object, "prometheus", json_string(spec->prometheus));
+	if (spec->hook[0] != '\0')
+		json_object_set_new(object, "hook", json_string(spec->hook));
 	json_object_set_new(object, "datacenters", names);
 	json_object_set_new(object, "stages", stages);
 	json_object_set_new(object, "guards", guards);

@@ -42,6 +42,7 @@ static void missing_data_never_passes_whatever_the_guard(void)
 {
 	for (unsigned i = 0; i < GUARD_KIND_COUNT; i++) {
 		begin((enum guard_kind)i);
+		config.dry_run = false;
 		CU_ASSERT_EQUAL(nothing(), GUARD_WAIT);
 		CU_ASSERT_EQUAL(memory.verdict, GUARD_ERROR);
 		CU_ASSERT_EQUAL(nothing(), GUARD_PAUSE);

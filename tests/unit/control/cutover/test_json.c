@@ -87,7 +87,7 @@ static void specification_of_an_operator_is_read(void)
 {
 	static const char text[] =
 		"{\"pool\":\"web\",\"to\":{\"version\":\"v2\",\"points\":\"16\"},\"hit_ratio\":\"0.95\","
-		"\"refill\":\"22m\",\"stages\":[{\"datacenters\":[\"ams\",\"waw\"],\"steps\":[\"1%\","
+		"\"refill\":\"22m\",\"prometheus\":\"http://p:9090\",\"stages\":[{\"datacenters\":[\"ams\",\"waw\"],\"steps\":[\"1%\","
 		"\"0.5\",10],\"require\":\"manual\",\"max_step_surge\":\"25%\"},{\"datacenters\":\"all\","
 		"\"ramp\":{\"rate\":\"1.4%\"},\"min_soak\":\"90s\"}],\"guards\":[{\"kind\":\"early_abort\","
 		"\"dry_run\":\"true\"},{\"name\":\"origin\",\"query\":\"sum(x)\",\"pause\":\"1.25\"}]}";

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node says about itself, as JSON under status/node/NAME in the store.
+//
+// A statement, not a heartbeat: a node that stops writing goes on forwarding, and is counted as missing by whoever
+// looks. Counters only grow while the dataplane lives; readers take differences.
+#pragma once
+
+#include "common/ring.h"
+#include "control/cutover/spec.h"
+
+#include <jansson.h>
+
+#define FLEET_STATUS_PREFIX "status/node/"
+#define FLEET_POOLS_MAX     64u // of a node that take part in cutovers
+#define FLEET_TEXT_BYTES    192u
+
+// A node writes at least this often, jittered, and at once when it follows another revision; who was not heard of for
+// FLEET_MISSING_MS is missing.
+#define FLEET_STATUS_MS  10000u
+#define FLEET_MISSING_MS 30000u
+
+enum fleet_dataplane {
+	FLEET_DATAPLANE_ABSENT,  // nobody forwards
+	FLEET_DATAPLANE_BEHIND,  // forwards with something older than the document
+	FLEET_DATAPLANE_CURRENT, // uses exactly the document's snapshot and shares
+};
+
+// One pool with a cutover, as the node has it.
+struct fleet_pool {
+	char pool[CUTOVER_NAME_BYTES];
+	uint64_t revision; // shares_revision that the dataplane follows
+	uint32_t share;    // that it uses, millionths
+	bool local;        // overridden on the node: rollback --local
+	bool has_old;      // old_digest holds
+	bool has_new;
+	uint8_t old_digest[RING_DIGEST_BYTES]; // all subset rings together, see fleet_digest_add()
+	uint8_t new_digest[RING_DIGEST_BYTES];
+	char error[FLEET_TEXT_BYTES]; // why the node cannot hold the new ring; ""
+	// Counters since the dataplane started.
+	uint64_t flows_old;
+	uint64_t flows_new;
+	uint64_t aborts_old;
+	uint64_t aborts_new;
+	uint64_t drops_old;
+	uint64_t drops_new;
+	// Hottest backend against its fair share since the last change of share, and what the rings predict; the
+	// flows that this was counted on.
+	double load;
+	double load_expected;
+	uint64_t load_flows;
+};
+
+struct fleet_status {
+	char node[CUTOVER_NAME_BYTES];
+	char datacenter[CUTOVER_NAME_BYTES];
+	uint64_t time_ms;    // since 1970, the node's clock
+	uint64_t generation; // of the document that it has taken into use
+	enum fleet_dataplane dataplane;
+	char text[FLEET_TEXT_BYTES]; // of the dataplane
+	bool kill_switch;
+	bool draining;       // about to leave
+	uint64_t started_ns; // of the dataplane: counters of another start are other counters
+	uint64_t startup_ns;
+	uint64_t hugepage_bytes;
+	uint64_t snapshot_bytes; // of one worker's copy
+	uint64_t rx_packets;
+	uint64_t busy_cycles;
+	struct fleet_pool pools[FLEET_POOLS_MAX];
+	uint32_t pool_count;
+};
+
+// The pool of a status, or NULL.
+const struct fleet_pool *fleet_pool_find(const struct fleet_status *status, const char *pool);
+
+// Adds a ring's digests to that of all subset rings of a pool; the order of adding does not matter.
+void fleet_digest_add(uint8_t digest[RING_DIGEST_BYTES], const struct ring_header *ring);
+
+// Writes a status. Returns a new reference, or NULL when memory is short.
+json_t *fleet_status_write(const struct fleet_status *status);
+
+// Reads a status of any node. Returns 0, or -EINVAL when it is none; *ret is then undefined.
+int fleet_status_read(const json_t *object, struct fleet_status *ret);
+
+const char *fleet_dataplane_name(enum fleet_dataplane state);
