@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/fleet/guards.h"
+
+#include "control/fleet/http.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Flows a backend must have seen on average before the hottest one means something: 4 standard deviations of 64 are
+// half of it.
+#define LOAD_FLOWS_MIN 1000u
+
+// What the fleet did on this cutover, summed up over nodes since the first look. Grows.
+struct totals {
+	uint64_t flows_old;
+	uint64_t flows_new;
+	uint64_t aborts_old;
+	uint64_t aborts_new;
+	uint64_t drops_old;
+	uint64_t drops_new;
+	uint64_t packets;
+	uint64_t cycles;
+	double intended;  // new-ring flows as the shares wanted them
+	uint64_t reports; // statements that brought something
+};
+
+// A node's counters at the last look.
+struct mark {
+	char node[CUTOVER_NAME_BYTES];
+	uint64_t time_ms;
+	uint64_t started_ns;
+	uint64_t revision;
+	uint64_t packets;
+	uint64_t cycles;
+	struct fleet_pool pool;
+};
+
+struct window {
+	struct totals from;
+	uint64_t began_ms;
+	bool judged; // since the last round
+};
+
+struct fleet_guards {
+	struct mark *marks;
+	uint32_t mark_count;
+	uint32_t mark_room;
+	struct totals totals;
+	uint64_t shares_revision; // that the windows belong to
+	bool started;
+	struct guard_memory memory[CUTOVER_GUARDS_MAX];
+	struct window windows[CUTOVER_GUARDS_MAX];
+	// As they were while both rings were staged; 0: not seen.
+	double baseline_cost;
+	double baseline_memory;
+	double baseline_startup;
+};
+
+struct fleet_guards *fleet_guards_create(void)
+{
+	return calloc(1, sizeof(struct fleet_guards));
+}
+
+void fleet_guards_free(struct fleet_guards *guards)
+{
+	if (guards == NULL)
+		return;
+	free(guards->marks);
+	free(guards);
+}
+
+static struct mark *mark_of(struct fleet_guards *guards, const char *node)
+{
+	for (uint32_t i = 0; i < guards->mark_count; i++) {
+		if (strcmp(guards->marks[i].node, node) == 0)
+			return &guards->marks[i];
+	}
+	if (guards->mark_count == guards->mark_room) {
+		uint32_t room = guards->mark_room ? 2 * guards->mark_room : 16;
+		void *larger = realloc(guards->marks, room * sizeof(*guards->marks));
+
+		if (larger == NULL)
+			return NULL;
+		guards->marks = larger;
+		guards->mark_room = room;
+	}
+	struct mark *mark = &guards->marks[guards->mark_count++];
+
+	*mark = (struct mark){0};
+	snprintf(mark->node, sizeof(mark->node), "%s", node);
+	return mark;
+}
+
+// Adds what a node did between two statements, if both are of one dataplane and one share.
+static void add(struct totals *totals, const struct mark *before, const struct fleet_status *status,
+	const struct fleet_pool *pool)
+{
+	const struct fleet_pool *old = &before->pool;
+
+	if (before->time_ms == 0 || before->started_ns != status->started_ns ||
+		before->revision != pool->revision || old->share != pool->share ||
+		pool->flows_old < old->flows_old || pool->flows_new < old->flows_new)
+		return;
+	uint64_t flows_old = pool->flows_old - old->flows_old;
+	uint64_t flows_new = pool->flows_new - old->flows_new;
+
+	totals->reports++;
+	totals->packets += status->rx_packets - before->packets;
+	totals->cycles += status->busy_cycles - before->cycles;
+	// A node at 0 % has nothing to compare, but its new-ring flows, of which there must be none.
+	totals->flows_new += flows_new;
+	totals->drops_new += pool->drops_new - old->drops_new;
+	totals->aborts_new += pool->aborts_new - old->aborts_new;
+	if (pool->share == 0)
+		return;
+	totals->flows_old += flows_old;
+	totals->aborts_old += pool->aborts_old - old->aborts_old;
+	totals->drops_old += pool->drops_old - old->drops_old;
+	totals->intended += (double)(flows_old + flows_new) * pool->share / (double)GATE_SHARE_ALL;
+}
+
+static void take(struct fleet_guards *guards, const struct cutover *cutover,
+	const struct fleet_roster *roster)
+{
+	for (uint32_t i = 0; i < roster->count; i++) {
+		const struct fleet_status *status = &roster->members[i]->status;
+		const struct fleet_pool *pool = fleet_pool_find(status, cutover->spec.pool);
+		struct mark *mark = pool ? mark_of(guards, status->node) : NULL;
+
+		if (mark == NULL || mark->time_ms == status->time_ms)
+			continue;
+		add(&guards->totals, mark, status, pool);
+		mark->time_ms = status->time_ms;
+		mark->started_ns = status->started_ns;
+		mark->revision = pool->revision;
+		mark->packets = status->rx_packets;
+		mark->cycles = status->busy_cycles;
+		mark->pool = *pool;
+	}
+}
+
+static void largest(const struct fleet_roster *roster, double *ret_memory, double *ret_startup)
+{
+	*ret_memory = *ret_startup = 0;
+	for (uint32_t i = 0; i < roster->count; i++) {
+		const struct fleet_status *status = &roster->members[i]->status;
+
+		*ret_memory = fmax(*ret_memory, (double)status->hugepage_bytes);
+		*ret_startup = fmax(*ret_startup, (double)status->startup_ns / 1e9);
+	}
+}
+
+static void begin_windows(
+	struct fleet_guards *guards, const struct cutover *cutover, uint64_t now_ms)
+{
+	guards->shares_revision = cutover->shares_revision;
+	guards->started = true;
+	for (uint32_t i = 0; i < CUTOVER_GUARDS_MAX; i++) {
+		guard_reset(&guards->memory[i]);
+		guards->windows[i] = (struct window){.from = guards->totals, .began_ms = now_ms};
+	}
+}
+
+// --- one measurement each ------------------------------------------------------------------------------
+
+static void measure_arms(const struct totals *from, const struct totals *now, enum guard_kind kind,
+	struct guard_sample *ret)
+{
+	double flows;
+
+	ret->before.flows = now->flows_old - from->flows_old;
+	ret->after.flows = now->flows_new - from->flows_new;
+	ret->before.events = now->aborts_old - from->aborts_old;
+	ret->after.events = now->aborts_new - from->aborts_new;
+	if (kind == GUARD_NEW_DROPS) {
+		ret->before.events = now->drops_old - from->drops_old;
+		ret->after.events = now->drops_new - from->drops_new;
+	}
+	flows = (double)(ret->before.flows + ret->after.flows);
+	ret->share = flows > 0 ? (now->intended - from->intended) / flows : 0;
+}
+
+// The node that is furthest beyond what its rings predict. Few flows make a hot backend by chance.
+static void measure_load(
+	const struct cutover *cutover, const struct fleet_roster *roster, struct guard_sample *ret)
+{
+	ret->few = true;
+	for (uint32_t i = 0; i < roster->count; i++) {
+		const struct fleet_pool *pool =
+			fleet_pool_find(&roster->members[i]->status, cutover->spec.pool);
+
+		if (pool == NULL || pool->share == 0 || pool->load_flows < LOAD_FLOWS_MIN ||
+			!(pool->load_expected > 0))
+			continue;
+		if (ret->few || pool->load / pool->load_expected > ret->value / ret->reference) {
+			ret->value = pool->load;
+			ret->reference = pool->load_expected;
+		}
+		ret->few = false;
+	}
+}
+
+static void measure_nodes(const struct cutover *cutover, const struct cutover_facts *facts,
+	enum guard_kind kind, struct guard_sample *ret)
+{
+	const struct cutover_stage *stage = &cutover->spec.stages[cutover->stage];
+
+	for (uint32_t i = 0; i < cutover->spec.datacenter_count; i++) {
+		const struct cutover_datacenter_facts *seen = &facts->datacenters[i];
+
+		if (kind == GUARD_DIGEST)
+			ret->value += seen->mismatched;
+		else if (seen->missing > stage->missing_nodes_max)
+			ret->value += seen->missing - stage->missing_nodes_max;
+	}
+}
+
+static void measure_against(double value, double baseline, struct guard_sample *ret)
+{
+	ret->few = !(baseline > 0) || !(value > 0);
+	ret->value = value;
+	ret->reference = baseline;
+}
+
+static void measure_query(const struct cutover *cutover, const struct guard_config *config,
+	uint64_t soaked_ms, struct guard_sample *ret)
+{
+	char error[HTTP_ERROR_BYTES];
+
+	ret->available =
+		http_query(cutover->spec.prometheus, config->query, &ret->value, error) == 0;
+	ret->reference = (double)cutover->spec.refill_ms;
+	ret->soaked_ms = soaked_ms;
+}
+
+static void measure(struct fleet_guards *guards, uint32_t index, const struct fleet_look *look,
+	struct guard_sample *ret)
+{
+	const struct guard_config *config = &look->cutover->spec.guards[index];
+	const struct totals *from = &guards->windows[index].from, *now = &guards->totals;
+	double memory, startup;
+
+	*ret = (struct guard_sample){.available = true};
+	largest(look->roster, &memory, &startup);
+	switch (config->kind) {
+	case GUARD_DIGEST:
+	case GUARD_MISSING:
+		measure_nodes(look->cutover, look->facts, config->kind, ret);
+		break;
+	case GUARD_NEW_DROPS:
+	case GUARD_EARLY_ABORT:
+	case GUARD_SHARE:
+		measure_arms(from, now, config->kind, ret);
+		ret->available = now->reports > from->reports;
+		break;
+	case GUARD_LOAD:
+		measure_load(look->cutover, look->roster, ret);
+		break;
+	case GUARD_LOOKUP_COST:
+		measure_against(now->packets > from->packets
+				? (double)(now->cycles - from->cycles) /
+					(double)(now->packets - from->packets)
+				: 0,
+			guards->baseline_cost, ret);
+		break;
+	case GUARD_MEMORY:
+		measure_against(memory, guards->baseline_memory, ret);
+		break;
+	case GUARD_STARTUP:
+		measure_against(startup, guards->baseline_startup, ret);
+		break;
+	default:
+		measure_query(look->cutover, config, look->soaked_ms, ret);
+		break;
+	}
+}
+
+// Statements come when they come: a window that has seen none waits for one, until its nodes count as missing.
+static bool due(const struct fleet_guards *guards, uint32_t index, const struct fleet_look *look)
+{
+	const struct guard_config *config = &look->cutover->spec.guards[index];
+	const struct window *window = &guards->windows[index];
+	uint64_t age_ms = look->now_ms - window->began_ms;
+	bool counts = config->kind == GUARD_NEW_DROPS || config->kind == GUARD_EARLY_ABORT ||
+		config->kind == GUARD_SHARE;
+
+	if (age_ms < config->window_ms)
+		return false;
+	return !counts || guards->totals.reports > window->from.reports ||
+		age_ms >= FLEET_MISSING_MS;
+}
+
+static void remember_baselines(struct fleet_guards *guards, const struct fleet_look *look)
+{
+	if (look->cutover->state != CUTOVER_STAGED)
+		return;
+	largest(look->roster, &guards->baseline_memory, &guards->baseline_startup);
+	if (guards->totals.packets > 0)
+		guards->baseline_cost =
+			(double)guards->totals.cycles / (double)guards->totals.packets;
+}
+
+static void judge_due(struct fleet_guards *guards, const struct fleet_look *look)
+{
+	for (uint32_t i = 0; i < look->cutover->spec.guard_count; i++) {
+		struct totals from = guards->windows[i].from;
+		struct guard_sample sample;
+
+		if (!due(guards, i, look))
+			continue;
+		measure(guards, i, look, &sample);
+		guard_judge(&look->cutover->spec.guards[i], &sample, &guards->memory[i]);
+		guards->windows[i] = (struct window){
+			.from = guards->totals, .began_ms = look->now_ms, .judged = true};
+		if (guards->memory[i].verdict == GUARD_INCONCLUSIVE)
+			guards->windows[i].from = from;
+	}
+}
+
+void fleet_guards_run(
+	struct fleet_guards *guards, const struct fleet_look *look, struct cutover_guard_facts *ret)
+{
+	const struct cutover *cutover = look->cutover;
+	bool round = true;
+
+	take(guards, cutover, look->roster);
+	remember_baselines(guards, look);
+	if (!guards->started || guards->shares_revision != cutover->shares_revision)
+		begin_windows(guards, cutover, look->now_ms);
+	judge_due(guards, look);
+	*ret = (struct cutover_guard_facts){.action = GUARD_GO};
+	for (uint32_t i = 0; i < cutover->spec.guard_count; i++) {
+		const struct guard_memory *memory = &guards->memory[i];
+
+		round &= guards->windows[i].judged;
+		if (memory->windows != 0 && memory->action > ret->action) {
+			ret->action = memory->action;
+			ret->no_data = memory->verdict == GUARD_ERROR;
+			snprintf(ret->text, sizeof(ret->text), "%.60s: %.120s",
+				cutover->spec.guards[i].name, memory->text);
+		}
+	}
+	ret->evaluated = round && cutover->spec.guard_count != 0;
+	for (uint32_t i = 0; round && i < CUTOVER_GUARDS_MAX; i++)
+		guards->windows[i].judged = false;
+}
+
+json_t *fleet_guards_write(const struct fleet_guards *guards, const struct cutover *cutover)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < cutover->spec.guard_count; i++) {
+		const struct guard_config *config = &cutover->spec.guards[i];
+		const struct guard_memory *memory = &guards->memory[i];
+		json_t *value = isfinite(memory->value) ? json_real(memory->value) : json_null();
+
+		json_array_append_new(list,
+			json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:b, s:I}", "name", config->name,
+				"kind", guard_kind_name(config->kind), "verdict",
+				guard_verdict_name(memory->verdict), "action",
+				guard_action_name(memory->action), "value", value, "text",
+				memory->windows ? memory->text : "not evaluated yet", "dry_run",
+				config->dry_run, "windows", (json_int_t)memory->windows));
+	}
+	return list;
+}
