@@ -33,7 +33,16 @@ struct document_cutover {
 	uint32_t salt;       // of the gate; fixed for the life of the cutover
 	uint32_t share;      // of flows on the new ring, millionths
 	uint32_t sent_share; // share that the newest snapshot was made with
+	// What this node uses instead of share, when a fleet's cutover says so. Not part of the document's text.
+	bool has_node_share;
+	uint32_t node_share;
 };
+
+// The share that this node uses.
+static inline uint32_t document_cutover_share(const struct document_cutover *cutover)
+{
+	return cutover->has_node_share ? cutover->node_share : cutover->share;
+}
 
 struct document {
 	struct arena *arena;

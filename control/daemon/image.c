@@ -139,7 +139,8 @@ static void service_write(struct writer *w, uint32_t position)
 
 static uint64_t threshold_of(const struct document_cutover *cutover, enum image_shares shares)
 {
-	return gate_threshold(shares == IMAGE_SHARES_NOW ? cutover->share : cutover->sent_share);
+	return gate_threshold(
+		shares == IMAGE_SHARES_NOW ? document_cutover_share(cutover) : cutover->sent_share);
 }
 
 static void pools_write(struct writer *w)

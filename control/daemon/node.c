@@ -101,6 +101,7 @@ int node_open(const struct config_node *config, struct node **ret, char ret_erro
 	node->config = config;
 	node->now.image.fd = -1;
 	snprintf(node->dataplane.text, NODE_TEXT_BYTES, "not asked yet");
+	node_sent_load(node);
 	rc = store_open(&config->store, config->node, &node->store, ret_error);
 	if (rc == 0)
 		rc = document_load(node, &document, ret_error);

@@ -104,6 +104,35 @@ enum node_code node_cutover_retire(struct node *node, const struct node_request 
 enum node_code node_cutover_discard(struct node *node, const struct node_request *request,
 	const char *pool, struct node_outcome *outcome);
 
+// --- shares of a fleet's cutovers ----------------------------------------------------------------
+
+#define NODE_SHARES_MAX 64u
+
+// A share that this node uses for a pool's cutover whatever the document says.
+struct node_share {
+	char pool[CONFIG_NAME_BYTES];
+	uint32_t share; // millionths
+};
+
+// Takes shares into use, in place of those of the last call, and sends what differs. Pools that are in no cutover
+// are passed over. Returns as node_reconcile(); 0 also when nothing differs from what the dataplane had.
+int node_shares_set(struct node *node, const struct node_share *shares, uint32_t count);
+
+// Both rings of a cutover, built but not committed, as `cutover plan` measures them.
+struct node_preview;
+
+// Builds what the pool would have with another ring. outcome: says why not.
+// Returns outcome->code; *ret is the caller's, to be freed with node_preview_free().
+enum node_code node_preview(struct node *node, const char *pool, const struct config_ring *ring,
+	struct node_preview **ret, struct node_outcome *outcome);
+void node_preview_free(struct node_preview *preview); // NULL is allowed
+
+struct node_ring;
+
+// The rings of the preview, as node_rings(); its document, for names and weights.
+uint32_t node_preview_rings(const struct node_preview *preview, const struct node_ring **ret);
+const struct document *node_preview_document(const struct node_preview *preview);
+
 // --- views: valid until the next change ---------------------------------------------------------
 
 const struct config_node *node_config(const struct node *node);

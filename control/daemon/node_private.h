@@ -31,6 +31,8 @@ struct node {
 	sd_event_source *watch;
 	bool raising;   // a snapshot generation is being raised above the dataplane's
 	unsigned ticks; // since the store was read whole
+	struct node_share shares[NODE_SHARES_MAX]; // of the fleet's cutovers
+	uint32_t share_count;
 };
 
 // A change on its way to a commit.
@@ -61,6 +63,13 @@ void node_state_free(struct node_state *state);
 
 // Puts the thresholds of a document's shares into the image's view.
 void node_thresholds_set(struct node_state *state);
+
+// Puts the fleet's shares into a document that is about to be used.
+void node_shares_apply(const struct node *node, struct document *document);
+
+// Which image the dataplane was sent last: kept in the run directory, so that a daemon that restarts knows it again.
+void node_sent_load(struct node *node);
+void node_sent_save(const struct node *node);
 
 // Reads the store; takes a newer generation into use. Returns 0 (also when there is none) or -errno.
 int node_refresh(struct node *node);

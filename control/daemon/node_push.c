@@ -94,6 +94,7 @@ static int image_send(
 	rc = dataplane_load(dataplane, image->fd, image->bytes, generation, text);
 	if (rc == 0) {
 		node->sent_checksum = image->snapshot->header->checksum;
+		node_sent_save(node);
 		return 0;
 	}
 	if (rc != -ETIMEDOUT && rc != -ECONNRESET) {

@@ -91,6 +91,7 @@ int node_state_make(const struct node *node, struct document *document,
 	struct node_state state = {.document = document, .image.fd = -1};
 	int rc = room_check(node, document, ret_error);
 
+	node_shares_apply(node, document);
 	if (rc == 0)
 		rc = rings_plan(document, &state.rings, ret_error);
 	if (rc == 0)
@@ -120,7 +121,7 @@ void node_thresholds_set(struct node_state *state)
 		const struct document_id *id =
 			document_id_find(document, DOCUMENT_POOL, "", cutover->pool);
 
-		snapshot_threshold_set(
-			&state->image.snapshot->pools[id->id], gate_threshold(cutover->share));
+		snapshot_threshold_set(&state->image.snapshot->pools[id->id],
+			gate_threshold(document_cutover_share(cutover)));
 	}
 }

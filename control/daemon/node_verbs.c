@@ -404,7 +404,7 @@ enum node_code node_cutover_retire(struct node *node, const struct node_request 
 		return code;
 	cutover = document_cutover_find(change.next, pool_name);
 	pool = config_pool_find(change.next->pools, pool_name);
-	if (cutover->share != GATE_SHARE_ALL) {
+	if (document_cutover_share(cutover) != GATE_SHARE_ALL) {
 		node_change_end(&change);
 		return node_say(outcome, NODE_REFUSED,
 			"pool \"%s\" is not at 100%%: the old ring still gets flows", pool_name);
@@ -431,7 +431,7 @@ enum node_code node_cutover_discard(struct node *node, const struct node_request
 	if (code != NODE_OK)
 		return code;
 	cutover = document_cutover_find(change.next, pool);
-	if (cutover->share != 0) {
+	if (document_cutover_share(cutover) != 0) {
 		node_change_end(&change);
 		return node_say(
 			outcome, NODE_REFUSED, "pool \"%s\" is not at 0%%: roll back first", pool);

@@ -279,9 +279,9 @@ static bool has_ended(struct fleet *fleet)
 
 static void look(struct fleet *fleet)
 {
-	bool told = take_poke(fleet) | store_watch_take(fleet->store);
+	bool poked = take_poke(fleet), hinted = store_watch_take(fleet->store);
 
-	if (told || now_ms() - fleet->read_ms >= READ_MS)
+	if (poked || hinted || now_ms() - fleet->read_ms >= READ_MS)
 		read_store(fleet);
 	write_status(fleet);
 	if (!is_active(fleet))
