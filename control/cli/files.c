@@ -297,6 +297,10 @@ static void add_link(json_t *arguments, const struct config_link *link)
 		add(arguments, "--gateway");
 		add(arguments, text);
 	}
+	if (link->punt[0] != '\0') {
+		add(arguments, "--punt");
+		add(arguments, link->punt);
+	}
 }
 
 static json_t *dataplane_arguments(const struct config_node *node)
@@ -319,6 +323,12 @@ static json_t *dataplane_arguments(const struct config_node *node)
 		add(ret, "--huge-dir");
 		add(ret, dataplane->huge_dir);
 	}
+	if (dataplane->user[0] != '\0') {
+		add(ret, "--user");
+		add(ret, dataplane->user);
+	}
+	if (dataplane->idle == CONFIG_IDLE_SLEEP)
+		add(ret, "--idle-sleep");
 	add_number(ret, "--services", dataplane->services);
 	add_number(ret, "--pools", dataplane->pools);
 	add_number(ret, "--backends", dataplane->backends);
