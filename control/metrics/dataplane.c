@@ -162,10 +162,11 @@ static double resident_bytes(uint64_t pid)
 }
 
 static void write_process(struct metrics_text *text, const struct stats_file *file, uint64_t now_ns,
-	uint64_t heartbeat_ns)
+	const struct stats_reading *reading)
 {
 	const struct stats_header *header = file->view.header;
-	double age = heartbeat_ns < now_ns ? (double)(now_ns - heartbeat_ns) / 1e9 : 0;
+	double age =
+		reading->heartbeat_ns < now_ns ? (double)(now_ns - reading->heartbeat_ns) / 1e9 : 0;
 
 	gauge(text, "dataplane_generation", "Generation of the snapshot that all workers use.",
 		(double)header->generation);
@@ -180,6 +181,8 @@ static void write_process(struct metrics_text *text, const struct stats_file *fi
 		(double)header->hugepage_bytes);
 	gauge(text, "snapshot_bytes", "One worker's copy of the snapshot, rings included.",
 		(double)header->snapshot_bytes);
+	gauge(text, "flow_table_entries", "Entries alive in the last sweep, all workers.",
+		(double)reading->counter[COUNTER_flow_live]);
 	gauge(text, "flow_table_capacity", "Entries of each worker's flow table.",
 		(double)header->flow_entries);
 	gauge(text, "tsc_hz", "Cycles a second, the unit of the cycle counters.",
@@ -195,5 +198,5 @@ void metrics_dataplane(struct metrics_text *text, const struct stats_file *file,
 	write_flows(text, &reading);
 	write_drops(text, file);
 	write_workers(text, file);
-	write_process(text, file, now_ns, reading.heartbeat_ns);
+	write_process(text, file, now_ns, &reading);
 }

@@ -6,9 +6,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define READ_TRIES 8
+#define SPINS 200
+#define WAITS 50u
 
 static uint64_t load(const uint64_t *word)
 {
@@ -90,34 +92,59 @@ static void range(
 
 static void read_once(const struct stats_file *file, uint32_t worker, struct stats_reading *ret)
 {
+	struct stats_worker block = stats_worker(file->memory, worker);
+
+	memset(ret, 0, sizeof(*ret));
+	for (uint32_t i = 0; i < COUNTER_COUNT; i++) {
+		if (file->counter_place[i] != UINT32_MAX)
+			ret->counter[i] = load(&block.counter[file->counter_place[i]]);
+	}
+	for (uint32_t i = 0; i < file->view.header->drop_count; i++)
+		ret->drops += load(&block.drop[i]);
+	ret->difference =
+		(int64_t)(ret->counter[COUNTER_rx_packets] - ret->counter[COUNTER_forwarded] -
+			ret->counter[COUNTER_punted] - ret->counter[COUNTER_answered] - ret->drops);
+}
+
+// Reads one worker between two of its bursts: in the middle of one, up to a burst of packets has no verdict yet.
+// A worker on its CPU is between bursts again within a microsecond; one that lost its CPU needs a wait.
+// waits: sleeps that are left, for all workers together.
+static void read_between_bursts(
+	const struct stats_file *file, uint32_t worker, unsigned *waits, struct stats_reading *ret)
+{
+	static const struct timespec pause = {.tv_nsec = 200000};
+
+	for (;;) {
+		for (int i = 0; i < SPINS; i++) {
+			read_once(file, worker, ret);
+			if (ret->difference == 0)
+				return;
+		}
+		if (*waits == 0)
+			return;
+		--*waits;
+		nanosleep(&pause, NULL);
+	}
+}
+
+void stats_file_read(const struct stats_file *file, uint32_t worker, struct stats_reading *ret)
+{
+	unsigned waits = WAITS;
 	uint32_t first, end;
 
 	memset(ret, 0, sizeof(*ret));
 	range(file, worker, &first, &end);
 	for (uint32_t w = first; w < end; w++) {
-		struct stats_worker block = stats_worker(file->memory, w);
+		struct stats_reading one;
 
-		for (uint32_t i = 0; i < COUNTER_COUNT; i++) {
-			if (file->counter_place[i] != UINT32_MAX)
-				ret->counter[i] += load(&block.counter[file->counter_place[i]]);
-		}
-		for (uint32_t i = 0; i < file->view.header->drop_count; i++)
-			ret->drops += load(&block.drop[i]);
+		read_between_bursts(file, w, &waits, &one);
+		for (uint32_t i = 0; i < COUNTER_COUNT; i++)
+			ret->counter[i] += one.counter[i];
+		ret->drops += one.drops;
+		ret->difference += one.difference;
 	}
-	ret->difference =
-		(int64_t)(ret->counter[COUNTER_rx_packets] - ret->counter[COUNTER_forwarded] -
-			ret->counter[COUNTER_punted] - ret->counter[COUNTER_answered] - ret->drops);
 	ret->generation = load(&file->view.header->generation);
 	ret->heartbeat_ns = load(&file->view.header->heartbeat_ns);
-}
-
-void stats_file_read(const struct stats_file *file, uint32_t worker, struct stats_reading *ret)
-{
-	for (int i = 0; i < READ_TRIES; i++) {
-		read_once(file, worker, ret);
-		if (ret->difference == 0)
-			return;
-	}
 }
 
 uint64_t stats_file_drop(const struct stats_file *file, uint32_t worker, uint32_t reason)

@@ -34,8 +34,9 @@ int stats_file_refresh(struct stats_file *file, const char *path);
 void stats_file_close(struct stats_file *file);
 
 // Sums the counters. worker: one of them, or UINT32_MAX for all.
-// Workers publish once a burst, so a reading in the middle may not balance; it is then taken again, a few times.
-// Context: any; file is mapped. Cost: microseconds.
+// A worker in the middle of a burst has packets without a verdict, so it is read again until it balances, or until it is
+// clear that it will not.
+// Context: any; file is mapped. Cost: microseconds; 10 ms if packets are really missing.
 void stats_file_read(const struct stats_file *file, uint32_t worker, struct stats_reading *ret);
 
 // The drops of one reason, by the file's own number: 0..view.header->drop_count-1.

@@ -43,7 +43,8 @@ run() {
 json() {
 	local name=$1 code=$2 filter=$3
 	shift 3
-	run "$code" --json "$@" && jq -e "$filter" "$work/out" >/dev/null
+	# jq is content with no input at all; we are not.
+	run "$code" --json "$@" && [ -s "$work/out" ] && jq -e "$filter" "$work/out" >/dev/null
 	result $? "$name"
 }
 
