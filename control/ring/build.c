@@ -78,7 +78,7 @@ static uint32_t keep_chosen(
 	return kept;
 }
 
-void points_generate(const struct chain_tables *tables, const struct ring_slot *slots,
+void points_generate(const struct points_maker *maker, const struct ring_slot *slots,
 	uint32_t slot_count, points_sink *sink, void *context)
 {
 	struct chain chains[CHAIN_LANES];
@@ -95,7 +95,7 @@ void points_generate(const struct chain_tables *tables, const struct ring_slot *
 
 		for (unsigned i = 0; i < active; i++)
 			run = lanes[i].left < run ? lanes[i].left : run;
-		chain_fill(tables, chains, active, run, &block);
+		maker->kernels->fill(&maker->tables, chains, active, run, &block);
 		for (unsigned i = 0; i < active; i++) {
 			const struct ring_slot *slot = &slots[lanes[i].slot];
 
@@ -116,74 +116,92 @@ void points_generate(const struct chain_tables *tables, const struct ring_slot *
 	}
 }
 
-// The points are made twice, first to count them, then to put them in place: making a point again costs less than
-// writing it down and reading it back, and needs no memory.
-struct scatter {
-	uint32_t *cursors; // [2^bits] counts, then the next place of each run
-	uint32_t *entries;
-	unsigned shift;      // 32 - bits of the runs
-	unsigned entry_bits; // bits of the entries' prefix
-};
-
-static void count_points(void *context, uint32_t slot, const uint32_t *hashes, uint32_t count)
+// Turns counts into offsets and fills the starts. Returns false when 8 bits did not hold a count or an offset.
+static bool add_up(struct ring_points *points, uint8_t *offsets, uint32_t run_bits)
 {
-	struct scatter *scatter = context;
+	uint32_t runs = UINT32_C(1) << (run_bits - points->bits), start = 0;
+	bool fits = true;
 
-	(void)slot;
-	for (uint32_t i = 0; i < count; i++)
-		scatter->cursors[hashes[i] >> scatter->shift]++;
-}
+	for (uint32_t prefix = 0; prefix >> points->bits == 0; prefix++) {
+		uint32_t sum = 0;
 
-static void place_points(void *context, uint32_t slot, const uint32_t *hashes, uint32_t count)
-{
-	struct scatter *scatter = context;
+		points->starts[prefix] = start;
+		for (uint32_t run = 0; run < runs; run++) {
+			uint8_t size = offsets[run];
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t place = scatter->cursors[hashes[i] >> scatter->shift]++;
-
-		scatter->entries[place] = hashes[i] << scatter->entry_bits | slot;
-	}
-}
-
-// Sorts every run and notes where the prefixes start. cursors: the end of each run.
-static void sort_runs(struct ring_points *points, const uint32_t *cursors, uint32_t run_bits)
-{
-	uint32_t runs_in_prefix = UINT32_C(1) << (run_bits - points->bits);
-	uint32_t start = 0;
-
-	for (uint32_t run = 0; run >> run_bits == 0; run++) {
-		if (run % runs_in_prefix == 0)
-			points->starts[run / runs_in_prefix] = start;
-		sort_run(points->entries + start, cursors[run] - start);
-		start = cursors[run];
+			offsets[run] = (uint8_t)sum;
+			sum += size;
+		}
+		fits &= sum <= UINT8_MAX;
+		offsets += runs;
+		start += sum;
 	}
 	points->starts[UINT32_C(1) << points->bits] = start;
+	return fits && start == points->generated;
 }
 
-static int sort_points(struct ring_points *points, const struct chain_tables *tables)
+static void gather_point(void *context, uint32_t slot, const uint32_t *hashes, uint32_t count)
 {
-	uint32_t run_bits = points->bits, sum = 0;
+	uint64_t **next = context;
 
-	while (run_bits < BITS_MAX && points->generated > (uint64_t)RUN_MEAN_MAX << run_bits)
+	for (uint32_t i = 0; i < count; i++)
+		*(*next)++ = (uint64_t)hashes[i] << 32 | slot;
+}
+
+int points_sort_crowded(struct ring_points *points, const struct points_maker *maker)
+{
+	uint64_t *keys = malloc((size_t)points->generated * 2 * sizeof(*keys)), *next = keys;
+	uint32_t prefix = 0;
+
+	if (keys == NULL)
+		return -ENOMEM;
+	points_generate(maker, points->slots, points->slot_count, gather_point, &next);
+	sort_u64(keys, keys + points->generated, points->generated);
+	for (uint32_t i = 0; i < points->generated; i++) {
+		uint32_t hash = (uint32_t)(keys[i] >> 32);
+
+		while (prefix <= hash >> (32 - points->bits))
+			points->starts[prefix++] = i;
+		points->entries[i] = hash << points->bits | (uint32_t)keys[i];
+	}
+	while (prefix >> points->bits < 1 || prefix == UINT32_C(1) << points->bits)
+		points->starts[prefix++] = points->generated;
+	free(keys);
+	return 0;
+}
+
+// The points are made twice, first to count them, then to put them in place: making a point again costs less than
+// writing it down and reading it back, and needs no memory. They are put into runs of about one by more bits of the
+// hash than the prefix has, which leaves hardly anything to sort. The place of a run is told in 8 bits from the start
+// of its prefix (64 points on average at most), so the table stays in the second-level cache: 256 KiB at 2,048 x 160.
+int points_sort(struct ring_points *points, const struct points_maker *maker)
+{
+	const struct ring_kernels *kernels = maker->kernels;
+	uint32_t run_bits = points->bits;
+
+	while (run_bits < BITS_MAX && points->generated > UINT64_C(5) << run_bits >> 2)
 		run_bits++;
 	struct scatter scatter = {
-		.cursors = calloc((size_t)1 << run_bits, sizeof(uint32_t)),
+		.offsets = calloc((size_t)1 << run_bits, sizeof(uint8_t)),
+		.starts = points->starts,
 		.entries = points->entries,
-		.shift = 32 - run_bits,
+		.run_shift = 32 - run_bits,
+		.prefix_shift = 32 - points->bits,
 		.entry_bits = points->bits,
 	};
-	if (scatter.cursors == NULL)
+	if (scatter.offsets == NULL)
 		return -ENOMEM;
-	points_generate(tables, points->slots, points->slot_count, count_points, &scatter);
-	for (uint32_t run = 0; run >> run_bits == 0; run++) {
-		uint32_t size = scatter.cursors[run];
+	points_generate(maker, points->slots, points->slot_count, kernels->count, &scatter);
+	bool fits = add_up(points, scatter.offsets, run_bits);
 
-		scatter.cursors[run] = sum;
-		sum += size;
-	}
-	points_generate(tables, points->slots, points->slot_count, place_points, &scatter);
-	sort_runs(points, scatter.cursors, run_bits);
-	free(scatter.cursors);
+	if (fits)
+		points_generate(maker, points->slots, points->slot_count, kernels->place, &scatter);
+	free(scatter.offsets);
+	if (!fits)
+		return points_sort_crowded(points, maker);
+	for (uint32_t prefix = 0; prefix >> points->bits == 0; prefix++)
+		kernels->sort(points->entries + points->starts[prefix],
+			points->starts[prefix + 1] - points->starts[prefix]);
 	return 0;
 }
 
@@ -233,7 +251,7 @@ void points_fill_slots(const struct chain_tables *tables, const struct ring_spec
 int ring_points_build(const struct ring_spec *spec, struct ring_points **ret)
 {
 	struct ring_points *points = calloc(1, sizeof(*points));
-	struct chain_tables tables;
+	struct points_maker maker = {.kernels = ring_kernels()};
 
 	if (points == NULL)
 		return -ENOMEM;
@@ -245,11 +263,11 @@ int ring_points_build(const struct ring_spec *spec, struct ring_points **ret)
 	ring_spec_digest(spec, points->spec_digest);
 	if (points_allocate(points) != 0)
 		goto err_free;
-	chain_tables_fill(&tables);
-	points_fill_slots(&tables, spec, points->slots);
+	chain_tables_fill(&maker.tables);
+	points_fill_slots(&maker.tables, spec, points->slots);
 	for (uint32_t i = 0; i < spec->member_count; i++)
 		points->backends[i] = spec->members[i].backend;
-	if (sort_points(points, &tables) != 0)
+	if (points_sort(points, &maker) != 0)
 		goto err_free;
 	*ret = points;
 	return 0;

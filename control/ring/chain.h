@@ -47,8 +47,3 @@ static inline uint32_t chain_first(const struct chain_tables *tables, uint32_t s
 struct chain_block {
 	uint32_t points[CHAIN_LANES][CHAIN_BLOCK];
 };
-
-// Makes the next count points of each of lane_count chains, and moves the chains on.
-// lane_count: 1..CHAIN_LANES. count: up to CHAIN_BLOCK.
-void chain_fill(const struct chain_tables *tables, struct chain *lanes, unsigned lane_count,
-	uint32_t count, struct chain_block *ret);

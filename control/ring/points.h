@@ -3,7 +3,7 @@
 #pragma once
 
 #include "control/ring/build.h"
-#include "control/ring/chain.h"
+#include "control/ring/kernels.h"
 
 // Some points of one member: the first ones of its chain, or those of a lane. Slots do not move when members come and
 // go, owners do; so a change of one member leaves the other entries as they are.
@@ -51,9 +51,19 @@ void points_fill_slots(const struct chain_tables *tables, const struct ring_spec
 // The slots that a specification takes.
 uint32_t points_slot_count(const struct ring_spec *spec);
 
-// What generate hands on: some points of one slot, in chain order.
-typedef void points_sink(void *context, uint32_t slot, const uint32_t *hashes, uint32_t count);
+// What makes points: the loops and their tables.
+struct points_maker {
+	const struct ring_kernels *kernels;
+	struct chain_tables tables;
+};
 
-// Makes all points of all slots, several chains at a time, and hands them to sink in blocks.
-void points_generate(const struct chain_tables *tables, const struct ring_slot *slots,
+// Makes all points of some slots, several chains at a time, and hands them to sink in blocks.
+void points_generate(const struct points_maker *maker, const struct ring_slot *slots,
 	uint32_t slot_count, points_sink *sink, void *context);
+
+// Sorts the points of all slots into entries and starts. Returns 0 or -ENOMEM.
+int points_sort(struct ring_points *points, const struct points_maker *maker);
+
+// The same for points that crowd into few prefixes, as no chains do unless somebody looks for such addresses: slower,
+// with 16 bytes a point of memory.
+int points_sort_crowded(struct ring_points *points, const struct points_maker *maker);

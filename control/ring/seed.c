@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/ring/seed.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -14,8 +13,10 @@ static uint32_t seed_address(
 
 	if (member->port == 0)
 		return state;
-	length = (size_t)snprintf(port, sizeof(port), "%u", member->port);
-	return chain_seed(tables, state, port, length);
+	length = 0;
+	for (unsigned left = member->port; left > 0; left /= 10)
+		port[sizeof(port) - ++length] = (char)('0' + left % 10);
+	return chain_seed(tables, state, port + sizeof(port) - length, length);
 }
 
 // The length of the host part: nginx cuts at the last colon when only digits follow it.
