@@ -150,7 +150,11 @@ static int compare_hash(const void *a, const void *b)
 {
 	const struct horrible_point *x = a, *y = b;
 
-	return (x->hash > y->hash) - (x->hash < y->hash);
+	if (x->hash < y->hash)
+		return -1;
+	if (x->hash > y->hash)
+		return 1;
+	return 0;
 }
 
 struct horrible_point *horrible_ring_points_v1(const struct ring_spec *spec, uint32_t *ret_count)

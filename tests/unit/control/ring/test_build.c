@@ -2,6 +2,7 @@
 // Built rings against the naive oracle: points, owners, ties, health, shares and churn.
 #include "control/ring/build.h"
 
+#include "control/ring/points.h"
 #include "control/ring/sort.h"
 #include "control/ring/walk.h"
 #include "tests/lib/ring_set.h"
@@ -319,21 +320,30 @@ static int by_word(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void runs_sort_at_every_length(void)
+static void words_sort_from_any_order(void)
 {
 	uint64_t state = suite_seed();
-	uint32_t words[200], expected[200];
+	uint32_t *words = calloc(3000, sizeof(*words)), *expected = calloc(3000, sizeof(*words));
+	uint32_t *copy = calloc(3000, sizeof(*copy));
 
 	for (unsigned round = 0; round < 4000; round++) {
-		uint32_t count = round % 200, mask = round % 3 ? UINT32_MAX : 0xff;
+		uint32_t count = round % 200 == 0 ? round % 3000 : round % 200;
 
 		for (uint32_t i = 0; i < count; i++)
-			words[i] = ((uint32_t)suite_random(&state) & mask) << 8 | i;
-		memcpy(expected, words, sizeof(words));
+			words[i] = round % 3 == 0 ? (uint32_t)suite_random(&state)
+				: round % 3 == 1  ? i * 4 + (uint32_t)suite_random(&state) % 12
+						  : count - i;
+		memcpy(expected, words, count * sizeof(*words));
 		qsort(expected, count, sizeof(*expected), by_word);
-		sort_run(words, count);
+		memcpy(copy, words, count * sizeof(*words));
+		ring_kernels()->sort(words, count);
 		CU_ASSERT_EQUAL(memcmp(words, expected, count * sizeof(*words)), 0);
+		ring_kernels_plain.sort(copy, count);
+		CU_ASSERT_EQUAL(memcmp(copy, expected, count * sizeof(*words)), 0);
 	}
+	free(copy);
+	free(expected);
+	free(words);
 	for (unsigned round = 0; round < 200; round++) {
 		uint64_t keys[500], scratch[500];
 
@@ -343,6 +353,41 @@ static void runs_sort_at_every_length(void)
 		for (unsigned i = 1; i < round; i++)
 			CU_ASSERT(keys[i - 1] <= keys[i]);
 	}
+}
+
+static void all_ways_to_sort_agree(void)
+{
+	struct ring_points *points;
+	struct points_maker maker = {.kernels = &ring_kernels_plain};
+	struct ring_error error;
+	struct ring_set set;
+
+	ring_set_init(&set, RING_V3, 37, 300);
+	ring_set_sequence(&set, 0x0a000000, 443);
+	CU_ASSERT_EQUAL_FATAL(ring_spec_normalise(&set.spec, &error), 0);
+	CU_ASSERT_EQUAL_FATAL(ring_points_build(&set.spec, &points), 0);
+	size_t entries = points->generated * sizeof(*points->entries);
+	size_t starts = (((size_t)1 << points->bits) + 1) * sizeof(*points->starts);
+	void *expected_entries = malloc(entries), *expected_starts = malloc(starts);
+
+	memcpy(expected_entries, points->entries, entries);
+	memcpy(expected_starts, points->starts, starts);
+	memset(points->entries, 0, entries);
+	memset(points->starts, 0, starts);
+	chain_tables_fill(&maker.tables);
+	CU_ASSERT_EQUAL_FATAL(points_sort_crowded(points, &maker), 0);
+	CU_ASSERT_EQUAL(memcmp(points->entries, expected_entries, entries), 0);
+	CU_ASSERT_EQUAL(memcmp(points->starts, expected_starts, starts), 0);
+	// And by the loops for every CPU, wherever the test runs.
+	memset(points->entries, 0, entries);
+	memset(points->starts, 0, starts);
+	CU_ASSERT_EQUAL_FATAL(points_sort(points, &maker), 0);
+	CU_ASSERT_EQUAL(memcmp(points->entries, expected_entries, entries), 0);
+	CU_ASSERT_EQUAL(memcmp(points->starts, expected_starts, starts), 0);
+	free(expected_entries);
+	free(expected_starts);
+	ring_points_free(points);
+	ring_set_free(&set);
 }
 
 static void points_digest_is_pinned(void)
@@ -378,7 +423,8 @@ int main(void)
 		{"shares_are_exact", shares_are_exact},
 		{"churn_is_exact", churn_is_exact},
 		{"failover_order_lists_everybody_once", failover_order_lists_everybody_once},
-		{"runs_sort_at_every_length", runs_sort_at_every_length},
+		{"words_sort_from_any_order", words_sort_from_any_order},
+		{"all_ways_to_sort_agree", all_ways_to_sort_agree},
 		{"points_digest_is_pinned", points_digest_is_pinned},
 	};
 
