@@ -24,11 +24,10 @@ dataplane_answers() {
 	[ -S "$RUN_DIR/dataplane.sock" ] && [ -f "$RUN_DIR/stats" ] && is_running dataplane
 }
 
-# Workers poll; on a machine with as many workers as CPUs they must give way to the programs that they serve.
 start_dataplane() {
 	mkdir -p "$RUN_DIR"
 	"$RINGWAY" dataplane-args -f "$NODE" > "$E2E_WORK/dataplane.args" 2>> "$E2E_WORK/dataplane-args.log"
-	spawn dataplane lb "$DATAPLANE" --args "$E2E_WORK/dataplane.args" --idle-sleep
+	spawn dataplane lb "$DATAPLANE" --args "$E2E_WORK/dataplane.args"
 	wait_for 15 dataplane_answers
 }
 
