@@ -45,6 +45,9 @@ static void print_balance(struct cli *cli, const json_t *balance)
 		(long long)number_at(balance, "dropped"));
 	if (json_is_true(json_object_get(balance, "balanced")))
 		fputs("balanced\n", cli->out);
+	else if (number_at(balance, "difference") > 0 &&
+		number_at(balance, "difference") <= number_at(balance, "in_flight_max"))
+		fprintf(cli->out, "%lld in flight\n", (long long)number_at(balance, "difference"));
 	else
 		fprintf(cli->out, "off by %lld\n", (long long)number_at(balance, "difference"));
 }

@@ -10,6 +10,7 @@
 #include "control/cli/request.h"
 #include "control/cli/ring_ref.h"
 #include "control/cli/simulate.h"
+#include "control/cli/top.h"
 
 #define ANSWER(name) (1u << ANSWER_##name)
 
@@ -172,6 +173,15 @@ const struct cli_command cli_commands[] = {
 		.run = stats_run,
 	},
 	{
+		.noun = "top",
+		.summary = "rates by pool, worker and drop reason, on a full screen",
+		.details =
+			"Busy is the part of the time spent on bursts that were not empty. Programs use "
+			"stats --watch --json.",
+		.answers = ANSWER(NOT_FOUND),
+		.run = top_run,
+	},
+	{
 		.noun = "explain",
 		.operands = "PROTOCOL SOURCE DESTINATION",
 		.summary = "where a flow goes, and why",
@@ -304,7 +314,7 @@ const struct cli_command cli_commands[] = {
 		.operands = "POOL",
 		.summary = "start a cutover to another ring, or move its share",
 		.details =
-			"--to starts one: both rings are in memory, the new one at --share, 0% when not "
+			"With --to it starts: both rings are in memory, the new one at --share, 0% when not "
 			"given. Later calls give --share alone. Raising the share never moves a flow "
 			"back; lowering it undoes exactly what raising did; established flows stay.",
 		.options = CLI_BIT(CLI_TO) | CLI_BIT(CLI_POINTS) | CLI_BIT(CLI_BALANCE) |
@@ -348,7 +358,7 @@ const struct cli_command cli_commands[] = {
 		.verb = "list",
 		.summary = "all rings of the node: points, memory, digests",
 		.details =
-			"-o wide adds what the same ring would take as v1, and the digest of its points.",
+			"With -o wide also what the same ring would take as v1, and the digest of its points.",
 		.rows = "rings",
 		.columns = ring_columns,
 		.run = request_run,

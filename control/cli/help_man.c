@@ -4,7 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-// Characters that scdoc would take for markup are escaped.
+// Characters that scdoc would take for markup are escaped. A dash at the start of a line cannot be: it begins a list,
+// so no paragraph of the table begins with one.
 static void print_escaped(FILE *out, const char *text)
 {
 	for (; *text; text++) {

@@ -3,6 +3,8 @@
 
 #include <time.h>
 
+#define BURST 32u // packets that a worker takes at once
+
 static uint64_t now_ns(void)
 {
 	struct timespec now;
@@ -58,17 +60,18 @@ void verb_status(struct server_call *call)
 		dataplane_json(verbs));
 }
 
-static json_t *balance_json(const struct stats_reading *reading)
+// workers: how many were read. Each may be in the middle of a burst, whose packets have no verdict yet.
+static json_t *balance_json(const struct stats_reading *reading, uint32_t workers)
 {
 	const uint64_t *counter = reading->counter;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "rx_packets",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "rx_packets",
 		(json_int_t)counter[COUNTER_rx_packets], "forwarded",
 		(json_int_t)counter[COUNTER_forwarded], "punted",
 		(json_int_t)counter[COUNTER_punted], "answered",
 		(json_int_t)counter[COUNTER_answered], "dropped", (json_int_t)reading->drops,
-		"difference", (json_int_t)reading->difference, "balanced",
-		reading->difference == 0);
+		"difference", (json_int_t)reading->difference, "in_flight_max",
+		(json_int_t)BURST * workers, "balanced", reading->difference == 0);
 }
 
 static json_t *counters_json(const struct stats_file *stats, const struct stats_reading *reading)
@@ -163,7 +166,8 @@ void verb_stats(struct server_call *call)
 	stats_file_read(stats, (uint32_t)worker, &reading);
 	call->result = json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "time_ns",
 		(json_int_t)now_ns(), "generation", (json_int_t)reading.generation, "tsc_hz",
-		(json_int_t)stats->view.header->tsc_hz, "balance", balance_json(&reading),
+		(json_int_t)stats->view.header->tsc_hz, "balance",
+		balance_json(&reading, worker == UINT32_MAX ? stats->view.header->worker_count : 1),
 		"counters", counters_json(stats, &reading), "drops",
 		drops_json(stats, (uint32_t)worker), "pools", pools_json(verbs, stats), "workers",
 		workers_json(stats));

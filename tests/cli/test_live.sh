@@ -49,10 +49,11 @@ until_json '.dataplane.state == "current"' status
 result $? "the dataplane takes the snapshot of ringwayd"
 until_json '.balance.rx_packets > 2000 and .balance.forwarded > 1000' stats
 result $? "packets are forwarded"
-json "every packet is accounted for" 0 \
-	'.balance | .balanced and .rx_packets == .forwarded + .punted + .answered + .dropped' stats
+# A worker that lost its CPU in the middle of a burst shows 32 packets without a verdict until it runs again.
+until_json '.balance | .balanced and .rx_packets == .forwarded + .punted + .answered + .dropped' stats
+result $? "every packet is accounted for"
 json "the drop has its name" 0 '[.drops[] | select(.packets > 0) | .name] | index("runt")' stats
-run 0 stats && head -1 "$work/out" | grep -q '^rx [0-9]* = forwarded [0-9]* + .* balanced$'
+run 0 stats && head -1 "$work/out" | grep -Eq '^rx [0-9]+ = forwarded [0-9]+ \+ .* (balanced|in flight)$'
 result $? "people read it as an equation"
 json "one worker alone" 0 '.balance.rx_packets > 0 and (.workers | length) == 1' stats --worker 0
 run 2 stats --worker 1
@@ -85,6 +86,12 @@ result $? "promtool takes the metrics"
 grep -q '^ringway_dataplane_current 1$' "$work/out" && grep -q '^ringway_new_flows_total{pool="web",ring="old"} 500$' "$work/out" &&
 	[ "$(grep -vc '^#' "$work/out")" -lt 300 ]
 result $? "they tell the same story"
+
+(sleep 2.5; printf q) | TERM=xterm timeout 10 script -qec "stty rows 40 cols 120; '$ringway' top" /dev/null >"$work/out" 2>"$work/err"
+[ $? = 0 ] && grep -aq 'WORKER' "$work/out" && grep -aq 'flow table: [0-9.]* % hits' "$work/out"
+result $? "top draws rates, and q ends it"
+run 2 top </dev/null && grep -q terminal "$work/err"
+result $? "top without a terminal says what to use"
 
 cp "$work/run/snapshot.img" "$work/image"
 kill -9 $dataplane_pid

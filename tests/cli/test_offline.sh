@@ -88,7 +88,7 @@ for shell in bash zsh fish; do
 done
 run 0 completion bash && bash -c 'source "$1"; COMP_WORDS=(ringway ring s); COMP_CWORD=2; _ringway; [[ " ${COMPREPLY[*]} " == *" simulate "* ]]' - "$work/out"
 result $? "bash completes verbs"
-run 0 man && [ "$(scdoc <"$work/out" | grep -c '^\.SS ')" -gt 8 ]
+run 0 man && scdoc <"$work/out" >"$work/man" 2>"$work/err" && [ "$(grep -c '^\.SS ' "$work/man")" -gt 25 ]
 result $? "the man page compiles"
 "$ringway" drop list >/dev/full 2>"$work/err"
 [ $? = 1 ]
