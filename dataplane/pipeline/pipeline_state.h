@@ -38,7 +38,12 @@ struct burst {
 	struct packet *packets;
 	unsigned count;
 
-	// classify: packets of a service, in order
+	// hash: packets that may have a service by address, protocol and port
+	unsigned candidate_count;
+	uint8_t candidates[PACKET_BURST];
+	const struct flow_key *keys[PACKET_BURST]; // by place in candidates
+
+	// classify: packets of a service
 	unsigned flow_count;
 	uint8_t flows[PACKET_BURST];
 	const struct snapshot_service *services[PACKET_BURST];

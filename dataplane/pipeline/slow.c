@@ -165,7 +165,8 @@ bool slow_later_fragment(struct pipeline_worker *worker, struct burst *burst, un
 		slow_no_service(worker, packet);
 		return false;
 	}
-	if (!find_first_fragment(worker, fragment_hash(worker, packet), &choice) ||
+	packet->hash = fragment_hash(worker, packet);
+	if (!find_first_fragment(worker, packet->hash, &choice) ||
 		choice.service >= forwarding->snapshot.service_count ||
 		!(forwarding->snapshot.services[choice.service].flags & SNAPSHOT_USED)) {
 		drop(packet, DROP_fragment_unknown);

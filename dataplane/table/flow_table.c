@@ -2,10 +2,9 @@
 // The flow table's hot side: find, advance, insert. Its life is in flow_table_life.c.
 #include "dataplane/table/flow_table.h"
 
+#include "dataplane/table/flow_bucket.h"
+
 #include <assert.h>
-#if defined(__SSE2__) && !defined(FLOW_TABLE_SCALAR)
-#include <emmintrin.h>
-#endif
 
 // The next state, and whether the packet makes the flow an early abort.
 #define ABORT 0x80u
@@ -72,38 +71,6 @@ static uint64_t with_life(uint64_t word, enum flow_state state, uint32_t idle_s,
 	return flow_word_set_deadline(word, now_s + idle_s + flow_word_granule_s(idle_s));
 }
 
-// The place of a flow in its bucket, FLOW_TABLE_WAYS when it has none. Only the owner's table is searched so: its words
-// do not change meanwhile. The tags lie in the upper halves of the words, so four of them fit in a register: a look-up
-// takes 4 ns instead of 10 (tests/bench/bench_device.c, 1,024 flows).
-#if defined(__SSE2__) && !defined(FLOW_TABLE_SCALAR)
-static unsigned bucket_find(const uint64_t *bucket, uint64_t wanted)
-{
-	const unsigned shift = FLOW_WORD_TAG_SHIFT - 32;
-	const __m128i tag = _mm_set1_epi32((int)(wanted >> FLOW_WORD_TAG_SHIFT));
-	unsigned found = 0;
-
-	for (unsigned i = 0; i < FLOW_TABLE_WAYS; i += 4) {
-		__m128 low = _mm_load_ps((const float *)&bucket[i]);
-		__m128 high = _mm_load_ps((const float *)&bucket[i + 2]);
-		__m128i halves =
-			_mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
-		__m128i equal = _mm_cmpeq_epi32(_mm_srli_epi32(halves, shift), tag);
-
-		found |= (unsigned)_mm_movemask_ps(_mm_castsi128_ps(equal)) << i;
-	}
-	return found ? (unsigned)__builtin_ctz(found) : FLOW_TABLE_WAYS;
-}
-#else
-static unsigned bucket_find(const uint64_t *bucket, uint64_t wanted)
-{
-	unsigned found = 0;
-
-	for (unsigned i = 0; i < FLOW_TABLE_WAYS; i++)
-		found |= (unsigned)flow_word_matches(bucket[i], wanted) << i;
-	return found ? (unsigned)__builtin_ctz(found) : FLOW_TABLE_WAYS;
-}
-#endif
-
 static uint64_t tag_word(uint64_t hash)
 {
 	return (uint64_t)flow_word_tag(hash) << FLOW_WORD_TAG_SHIFT;
@@ -120,11 +87,9 @@ void flow_table_find_burst(const struct flow_table *table, const uint64_t *hashe
 {
 	uint32_t now_s = table->clock_s;
 
-	for (unsigned i = 0; i < count; i++)
-		flow_table_prefetch(table, hashes[i]);
 	for (unsigned i = 0; i < count; i++) {
 		const uint64_t *bucket = table->buckets[hashes[i] & table->bucket_mask];
-		unsigned way = bucket_find(bucket, tag_word(hashes[i]));
+		unsigned way = flow_bucket_find(bucket, tag_word(hashes[i]));
 
 		ret[i].slot = NULL;
 		ret[i].word = 0;
@@ -230,7 +195,7 @@ static enum flow_insert place(
 	struct flow_table *table, uint64_t hash, uint64_t word, struct flow_entry *ret)
 {
 	uint64_t *bucket = table->buckets[hash & table->bucket_mask];
-	unsigned way = bucket_find(bucket, word);
+	unsigned way = flow_bucket_find(bucket, word);
 	enum flow_insert result;
 
 	if (way != FLOW_TABLE_WAYS) {

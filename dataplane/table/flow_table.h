@@ -116,8 +116,8 @@ bool flow_table_adopt(struct flow_table *table, const struct flow_identity *iden
 // every entry when FLOW_TABLE_GAP_MAX_S have passed unseen, so that no deadline wraps. A clock that goes back is ignored.
 void flow_table_tick(struct flow_table *table, uint32_t now_s);
 
-// Finds the flows of a burst. All buckets are asked for before the first is looked at: a miss of the cache
-// costs a 32nd of its latency. hashes: of flow_hash(). count: any. ret: count entries.
+// Finds the flows of a burst. Ask for the buckets with flow_table_prefetch() some work earlier: 32 misses of the cache
+// then cost little more than one. hashes: of flow_hash(). count: any. ret: count entries.
 // An entry past its deadline is not found (it stays until swept or overwritten).
 // Context: the owner, after flow_table_tick().
 void flow_table_find_burst(const struct flow_table *table, const uint64_t *hashes, unsigned count,
@@ -140,6 +140,17 @@ static inline void flow_table_prefetch(const struct flow_table *table, uint64_t 
 // once a flow. Context: the owner.
 bool flow_table_advance(struct flow_table *table, struct flow_entry *entry, enum flow_event event,
 	const struct flow_idle *idle);
+
+// Tells whether flow_table_advance() would change nothing, for the packets that are most of the traffic: data of a TCP
+// flow that is established, its deadline far enough. false says nothing. Ten instructions instead of fifty.
+static inline bool flow_table_is_settled(const struct flow_table *table, uint64_t word,
+	enum flow_event event, const struct flow_idle *idle)
+{
+	uint32_t beyond = flow_word_remaining_s(word, table->clock_s) - idle->established_s - 1;
+
+	return event == FLOW_EVENT_DATA && flow_word_state(word) == FLOW_STATE_ESTABLISHED &&
+		beyond < flow_word_granule_s(idle->established_s);
+}
 
 // Gives a flow that was found another backend; state and deadline stay. Context: the owner.
 void flow_table_reroute(struct flow_entry *entry, const struct flow_choice *choice);
