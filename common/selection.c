@@ -23,6 +23,44 @@ void selection_pick(const struct snapshot *snapshot, const struct snapshot_servi
 	ret->backend = owner == RING_NO_OWNER ? SELECTION_NO_BACKEND : ring_member(ring, owner);
 }
 
+// Looks up all flows of `waiting` (a bit each) that go to the ring of the first one; returns those that are left.
+static uint32_t pick_on_one_ring(const struct snapshot *snapshot, const uint32_t *ring_hashes,
+	uint32_t waiting, struct selection *ret)
+{
+	uint32_t number = ret[__builtin_ctz(waiting)].ring;
+	const struct ring *ring = &snapshot->rings[number];
+	uint32_t hashes[SELECTION_BURST] = {0}, owners[SELECTION_BURST], left = 0;
+	unsigned places[SELECTION_BURST], count = 0;
+
+	for (; waiting != 0; waiting &= waiting - 1) {
+		unsigned i = (unsigned)__builtin_ctz(waiting);
+
+		if (ret[i].ring != number) {
+			left |= UINT32_C(1) << i;
+			continue;
+		}
+		hashes[count] = ring_hashes[i];
+		places[count++] = i;
+	}
+	ring_lookup_burst(ring, hashes, count, owners);
+	for (unsigned n = 0; n < count; n++)
+		ret[places[n]].backend = owners[n] == RING_NO_OWNER ? SELECTION_NO_BACKEND
+								    : ring_member(ring, owners[n]);
+	return left;
+}
+
+void selection_pick_burst(const struct snapshot *snapshot,
+	const struct snapshot_service *const *services, const uint32_t *ring_hashes, unsigned count,
+	struct selection *ret)
+{
+	uint32_t waiting = (uint32_t)((UINT64_C(1) << count) - 1);
+
+	for (unsigned i = 0; i < count; i++)
+		choose_ring(snapshot, services[i], ring_hashes[i], &ret[i]);
+	while (waiting != 0)
+		waiting = pick_on_one_ring(snapshot, ring_hashes, waiting, ret);
+}
+
 void selection_prefetch(
 	const struct snapshot *snapshot, const struct snapshot_service *service, uint32_t ring_hash)
 {

@@ -6,6 +6,7 @@
 #include "common/snapshot.h"
 
 #define SELECTION_NO_BACKEND UINT32_MAX
+#define SELECTION_BURST      32u // flows that one selection_pick_burst() takes
 
 struct selection {
 	uint32_t backend; // id, or SELECTION_NO_BACKEND
@@ -20,6 +21,13 @@ struct selection {
 // Context: any; a worker inside an RCU reader section. Cost: one mix, one ring_lookup().
 void selection_pick(const struct snapshot *snapshot, const struct snapshot_service *service,
 	uint32_t ring_hash, struct selection *ret);
+
+// selection_pick() for many flows at once: look-ups in the same ring are interleaved, so that their cache misses
+// overlap. services, ring_hashes, ret: count elements, 1..SELECTION_BURST.
+// Cost: one ring_lookup_burst() for each ring that is asked.
+void selection_pick_burst(const struct snapshot *snapshot,
+	const struct snapshot_service *const *services, const uint32_t *ring_hashes, unsigned count,
+	struct selection *ret);
 
 // Brings the ring lines that selection_pick() will need into the cache.
 void selection_prefetch(const struct snapshot *snapshot, const struct snapshot_service *service,

@@ -213,43 +213,54 @@ static void store(struct pipeline_worker *worker, struct burst *burst, unsigned 
 		book_new_flow(worker, packet, service, selection);
 }
 
-static void select_one(struct pipeline_worker *worker, struct burst *burst, unsigned place)
+// Takes what was picked for a packet.
+static void take(struct pipeline_worker *worker, struct burst *burst, unsigned place,
+	const struct selection *selection)
 {
 	struct packet *packet = &burst->packets[place];
 	const struct snapshot_service *service = burst->services[place];
-	bool is_stateless = service->flags & SNAPSHOT_SERVICE_STATELESS;
-	struct selection selection;
 
-	if (!is_stateless && adopt_from_others(worker, burst, place))
-		return;
-	selection_pick(&worker->forwarding->snapshot, service, packet->ring_hash, &selection);
-	if (selection.backend == SELECTION_NO_BACKEND) {
-		book_no_backend(worker, packet, service, &selection);
+	if (selection->backend == SELECTION_NO_BACKEND) {
+		book_no_backend(worker, packet, service, selection);
 		return;
 	}
-	packet->backend = selection.backend;
-	burst->uses_new[place] = selection.uses_new;
-	if (!is_stateless) {
-		store(worker, burst, place, &selection);
+	packet->backend = selection->backend;
+	burst->uses_new[place] = selection->uses_new;
+	if (!(service->flags & SNAPSHOT_SERVICE_STATELESS)) {
+		store(worker, burst, place, selection);
 		return;
 	}
 	count(worker, COUNTER_stateless);
 	if (burst->events[place] == FLOW_EVENT_SYN)
-		book_new_flow(worker, packet, service, &selection);
+		book_new_flow(worker, packet, service, selection);
 }
 
 void select_burst(struct pipeline_worker *worker, struct burst *burst)
 {
+	const struct snapshot_service *services[PACKET_BURST];
+	uint32_t ring_hashes[PACKET_BURST];
+	uint8_t places[PACKET_BURST];
+	struct selection picks[PACKET_BURST];
+	unsigned count = 0;
+
 	for (unsigned n = 0; n < burst->miss_count; n++) {
 		unsigned i = burst->misses[n];
 		struct packet *packet = &burst->packets[i];
+		const struct snapshot_service *service = burst->services[i];
 
-		packet->ring_hash = ring_hash_of(worker, packet, burst->services[i]);
-		selection_prefetch(
-			&worker->forwarding->snapshot, burst->services[i], packet->ring_hash);
+		if (!(service->flags & SNAPSHOT_SERVICE_STATELESS) &&
+			adopt_from_others(worker, burst, i))
+			continue;
+		packet->ring_hash = ring_hash_of(worker, packet, service);
+		services[count] = service;
+		ring_hashes[count] = packet->ring_hash;
+		places[count++] = (uint8_t)i;
 	}
-	for (unsigned n = 0; n < burst->miss_count; n++)
-		select_one(worker, burst, burst->misses[n]);
+	if (count == 0)
+		return;
+	selection_pick_burst(&worker->forwarding->snapshot, services, ring_hashes, count, picks);
+	for (unsigned n = 0; n < count; n++)
+		take(worker, burst, places[n], &picks[n]);
 }
 
 bool select_again(struct pipeline_worker *worker, struct burst *burst, unsigned place,

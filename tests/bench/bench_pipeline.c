@@ -200,8 +200,8 @@ int main(int argc, char **argv)
 {
 	static const uint32_t flow_counts[] = {32, 1024, 102400, 1048576};
 
-	if (argc == 3) {
-		run((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]), false, false);
+	if (argc >= 3) {
+		run((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]), false, argc > 3);
 		return 0;
 	}
 	for (unsigned i = 0; i < 4; i++)

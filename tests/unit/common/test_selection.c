@@ -130,9 +130,43 @@ static void affinity_names_what_is_hashed(void)
 	free(image);
 }
 
+static void burst_picks_what_single_picks_do(void)
+{
+	uint64_t state = suite_seed();
+
+	for (unsigned round = 0; round < 2000; round++) {
+		const struct snapshot_service *services[SELECTION_BURST];
+		uint32_t hashes[SELECTION_BURST];
+		struct selection picks[SELECTION_BURST];
+		unsigned count = (unsigned)(1 + suite_random(&state) % SELECTION_BURST);
+
+		if (round % 500 == 0)
+			open_image(round % 1000 == 0);
+		for (unsigned i = 0; i < 2; i++)
+			snapshot_threshold_set(&snapshot.pools[i], suite_random(&state) >> 31);
+		for (unsigned i = 0; i < count; i++) {
+			services[i] = &snapshot.services[suite_random(&state) % 2];
+			hashes[i] = (uint32_t)suite_random(&state);
+		}
+		selection_pick_burst(&snapshot, services, hashes, count, picks);
+		for (unsigned i = 0; i < count; i++) {
+			struct selection alone;
+
+			selection_pick(&snapshot, services[i], hashes[i], &alone);
+			CU_ASSERT_EQUAL(picks[i].backend, alone.backend);
+			CU_ASSERT_EQUAL(picks[i].ring, alone.ring);
+			CU_ASSERT_EQUAL(picks[i].bucket, alone.bucket);
+			CU_ASSERT_EQUAL(picks[i].uses_new, alone.uses_new);
+		}
+		if (round % 500 == 499)
+			free(image);
+	}
+}
+
 int main(void)
 {
 	static const struct test_case cases[] = {
+		{"burst_picks_what_single_picks_do", burst_picks_what_single_picks_do},
 		{"gate_decides_between_the_rings", gate_decides_between_the_rings},
 		{"without_a_new_ring_the_gate_is_moot", without_a_new_ring_the_gate_is_moot},
 		{"nobody_usable_means_no_backend", nobody_usable_means_no_backend},
