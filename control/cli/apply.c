@@ -22,7 +22,8 @@ static enum answer ask(struct cli *cli, const char *verb, json_t **ret)
 	if (answer != ANSWER_DONE)
 		return answer;
 	// Fails for text that is no UTF-8, which no pools file is.
-	args = json_pack("{s:s%, s:s}", "pools", text, length, "file", path);
+	args = json_pack("{s:s%, s:s, s:b}", "pools", text, length, "file", path, "force",
+		cli_has(cli, CLI_FORCE));
 	free(text);
 	if (args == NULL)
 		return cli_fail(cli, ANSWER_INVALID, "%s: is no UTF-8 text", path);

@@ -137,8 +137,10 @@ const struct cli_command cli_commands[] = {
 		.summary = "make a pools file the configuration of the node, all or nothing",
 		.details =
 			"A file with an error changes nothing: the old configuration serves, and all "
-			"errors are said. What did not change is not touched.",
-		.options = CLI_BIT(CLI_FILE),
+			"errors are said. What did not change is not touched. Another ring for a pool "
+			"that has one is refused, since most flows would move at once: use a cutover, "
+			"or --force with a --reason.",
+		.options = CLI_BIT(CLI_FILE) | CLI_BIT(CLI_FORCE),
 		.flags = CLI_MUTATES,
 		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
 		.rows = "changes",

@@ -41,6 +41,8 @@ enum node_code node_change_begin(struct node *node, const struct node_request *r
 			"generation %llu was expected, it is %llu now: look again at what changed",
 			(unsigned long long)request->generation,
 			(unsigned long long)now->generation);
+	if (request->force && (request->reason == NULL || request->reason[0] == '\0'))
+		return node_say(outcome, NODE_USAGE, "--force needs a --reason");
 	*ret = (struct node_change){.request = request, .outcome = outcome};
 	ret->next = document_copy(now);
 	if (ret->next == NULL)

@@ -55,6 +55,7 @@ struct node_request verbs_request(const struct server_call *call)
 		.generation =
 			request->generation == PROTOCOL_NO_GENERATION ? 0 : request->generation,
 		.dry_run = request->dry_run,
+		.force = server_flag(call, "force"),
 	};
 }
 

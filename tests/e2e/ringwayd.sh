@@ -90,6 +90,11 @@ check "a bad file is refused with exit code 7" answers 7 apply -f "$E2E_WORK/bad
 check "and its generation is not committed" is .generation 2
 check "nor sent" loads_are 1
 
+sed 's/version: v1/version: v2/' "$E2E_WORK/pools.yaml" > "$E2E_WORK/ring.yaml"
+check "another ring at once is refused with exit code 8" answers 8 apply -f "$E2E_WORK/ring.yaml"
+check "also by force, without a reason" answers 2 apply --force -f "$E2E_WORK/ring.yaml"
+check "a dry run says that force and a reason would do" answers 0 apply --force --reason test --dry-run -f "$E2E_WORK/ring.yaml"
+
 check "a cutover starts at 10 %" answers 0 cutover set web --to v2 --points 16 --share 10%
 check "with a snapshot that holds both rings" loads_are 2
 check "the share moves to 25 %" answers 0 cutover set web --share 25%
