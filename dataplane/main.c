@@ -148,6 +148,7 @@ static void replay_ports(const struct options *options, struct pipeline *pipelin
 		struct pipeline_port *to = &pipeline->ports[i];
 
 		to->mtu = from->mtu;
+		to->vlan = from->vlan;
 		to->address_count = from->address_count;
 		memcpy(to->addresses, from->addresses, sizeof(to->addresses));
 		to->gateway4 = from->gateway4;

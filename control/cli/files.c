@@ -286,6 +286,8 @@ static void add_link(json_t *arguments, const struct config_link *link)
 	add(arguments, "--port");
 	add(arguments, link->device);
 	add_number(arguments, "--mtu", link->mtu);
+	if (link->vlan != 0)
+		add_number(arguments, "--vlan", link->vlan);
 	for (uint32_t i = 0; i < link->address_count; i++) {
 		addr_format(&link->addresses[i].address, text);
 		add(arguments, "--address");

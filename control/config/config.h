@@ -147,6 +147,7 @@ struct config_store {
 struct config_link {
 	const char *device; // PCI address or vdev
 	uint32_t mtu;
+	uint32_t vlan;                   // 1..4094; 0: untagged
 	struct config_prefix *addresses; // with host bits
 	uint32_t address_count;
 	struct ip_addr *gateways;

@@ -258,6 +258,8 @@ static const struct schema_field link_fields[] = {
 	{"mtu", SCHEMA_NUMBER, SCHEMA_RESTART, AT(config_link, mtu), RANGE(576, 9600),
 		.preset = "1500", .unit = "bytes",
 		.text = "largest IP packet on the link, tunnel headers included"},
+	{"vlan", SCHEMA_NUMBER, SCHEMA_RESTART, AT(config_link, vlan), RANGE(0, 4094),
+		.preset = "0", .text = "the link is this VLAN of a trunk; 0: the link is untagged"},
 	{"addresses", SCHEMA_LINK, SCHEMA_RESTART | SCHEMA_LIST,
 		LISTED(config_link, addresses, address_count), .items_max = 16,
 		.text = "own addresses with the prefix length of the link"},

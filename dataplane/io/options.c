@@ -12,6 +12,7 @@
 #define ARGS_FILE_BYTES (1u << 20)
 #define MTU_MIN         576u // RFC 791: every host must take this much
 #define MTU_MAX         9600u
+#define VLAN_MAX        4094u
 
 static const char help[] =
 	"Usage: ringway-dataplane --port DEVICE [option of the port]... [option]...\n"
@@ -36,6 +37,7 @@ static const char help[] =
 	"  --port DEVICE        a PCI address or a vdev, with its devargs:\n"
 	"                       0000:3b:00.0   net_af_packet0,iface=eth1   net_af_xdp0,iface=eth1\n"
 	"   --mtu N             of IP packets on this port, tunnel headers included (default 1500)\n"
+	"   --vlan N            the port's link is VLAN N of a trunk (default: untagged)\n"
 	"   --address A/LEN     an address of this port, as often as needed\n"
 	"   --gateway A         next hop for what is on no link, one of each family\n"
 	"   --punt NAME         hand packets for the host to the kernel through the TAP NAME\n"
@@ -61,6 +63,7 @@ enum option_id {
 	OPTION_EAL,
 	OPTION_PORT,
 	OPTION_MTU,
+	OPTION_VLAN,
 	OPTION_ADDRESS,
 	OPTION_GATEWAY,
 	OPTION_PUNT,
@@ -87,6 +90,7 @@ static const struct option long_options[] = {
 	{"eal", required_argument, NULL, OPTION_EAL},
 	{"port", required_argument, NULL, OPTION_PORT},
 	{"mtu", required_argument, NULL, OPTION_MTU},
+	{"vlan", required_argument, NULL, OPTION_VLAN},
 	{"address", required_argument, NULL, OPTION_ADDRESS},
 	{"gateway", required_argument, NULL, OPTION_GATEWAY},
 	{"punt", required_argument, NULL, OPTION_PUNT},
@@ -290,6 +294,18 @@ static int read_mtu(struct parse *parse, const char *text)
 	return 0;
 }
 
+static int read_vlan(struct parse *parse, const char *text)
+{
+	static const uint32_t limits[2] = {1, VLAN_MAX};
+	struct options_port *port = current_port(parse);
+	uint32_t vlan;
+
+	if (port == NULL || read_number(parse, text, limits, &vlan) != 0)
+		return -EINVAL;
+	port->vlan = (uint16_t)vlan;
+	return 0;
+}
+
 static int read_punt(struct parse *parse, const char *name)
 {
 	struct options_port *port = current_port(parse);
@@ -390,6 +406,8 @@ static int read_option(struct parse *parse, int id, char *value)
 		return read_port(parse, value);
 	case OPTION_MTU:
 		return read_mtu(parse, value);
+	case OPTION_VLAN:
+		return read_vlan(parse, value);
 	case OPTION_ADDRESS:
 		return read_address(parse, value);
 	case OPTION_GATEWAY:

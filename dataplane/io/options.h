@@ -12,6 +12,7 @@ struct options_port {
 	const char *device; // "0000:3b:00.0" or "net_af_packet0,iface=eth1", devargs included
 	const char *punt;   // name of the kernel's TAP interface for this port; NULL: none
 	uint16_t mtu;       // of IP packets
+	uint16_t vlan;      // 1..4094; 0: untagged
 	uint8_t address_count;
 	struct pipeline_address addresses[PIPELINE_ADDRESSES_MAX];
 	struct ip_addr gateway4;

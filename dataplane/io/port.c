@@ -301,6 +301,7 @@ static int view(struct opening *opening, struct pipeline_port *ret)
 	memset(ret, 0, sizeof(*ret));
 	memcpy(ret->mac, mac.addr_bytes, sizeof(ret->mac));
 	ret->mtu = wish->mtu;
+	ret->vlan = wish->vlan;
 	ret->address_count = wish->address_count;
 	memcpy(ret->addresses, wish->addresses, sizeof(ret->addresses));
 	ret->gateway4 = wish->gateway4;

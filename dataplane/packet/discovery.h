@@ -6,10 +6,7 @@
 #include "dataplane/packet/packet.h"
 #include "dataplane/packet/wire.h"
 
-// Two tags.
-#define DISCOVERY_TAG_BYTES_MAX 8u
-
-// Room for any message: Ethernet, two tags, IPv6, solicitation, one option.
+// Room for any message: Ethernet, a tag, IPv6, solicitation, one option.
 #define DISCOVERY_FRAME_MAX 96u
 
 // What a message says.
@@ -37,10 +34,7 @@ struct discovery_message {
 	// A question to one neighbour that is known and may have gone (RFC 4861 section 7.3.1), or NULL: to all that
 	// may be it (ARP: broadcast; ND: the solicited-node group, RFC 4291 section 2.7.1).
 	const uint8_t *neighbour_mac;
-	// VLAN tags as they stand in the frame that asked for the neighbour, the outer Ethernet type first:
-	// the bytes from 12 on. tag_bytes: 0, 4 or 8.
-	const uint8_t *tags;
-	unsigned tag_bytes;
+	uint16_t vlan; // 1..4094: the link's tag; 0: untagged
 };
 
 // Writes an ARP request or a neighbour solicitation.

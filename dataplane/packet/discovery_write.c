@@ -20,18 +20,21 @@ static void solicited_node(uint8_t group[16], const uint8_t address[16])
 	memcpy(group + 13, address + 13, 3);
 }
 
-// Writes both addresses, the tags and the type. Returns where the next header goes.
+// Writes both addresses, the tag and the type. Returns where the next header goes.
 static uint8_t *write_link(uint8_t *frame, const struct discovery_message *message,
 	const uint8_t *destination, unsigned type)
 {
+	uint8_t *at = frame + offsetof(struct wire_ethernet, type_be);
 	uint16_t type_be = htobe16((uint16_t)type);
 
 	memcpy(frame, destination, WIRE_MAC_BYTES);
 	memcpy(frame + WIRE_MAC_BYTES, message->mac, WIRE_MAC_BYTES);
-	if (message->tag_bytes != 0)
-		memcpy(frame + 12, message->tags, message->tag_bytes);
-	memcpy(frame + 12 + message->tag_bytes, &type_be, sizeof(type_be));
-	return frame + sizeof(struct wire_ethernet) + message->tag_bytes;
+	if (message->vlan != 0) {
+		header_store(at, htobe32(WIRE_ETHERTYPE_VLAN << 16 | message->vlan));
+		at += sizeof(struct wire_vlan);
+	}
+	memcpy(at, &type_be, sizeof(type_be));
+	return at + sizeof(type_be);
 }
 
 // target: 4 bytes.
@@ -112,10 +115,9 @@ static void write_unsolicited(uint8_t *frame, const struct discovery_message *me
 // Bytes of the frame that a message becomes, or 0 when it cannot be written.
 static unsigned frame_bytes(const struct discovery_message *message, unsigned capacity)
 {
-	unsigned bytes = (unsigned)sizeof(struct wire_ethernet) + message->tag_bytes;
+	unsigned bytes = (unsigned)sizeof(struct wire_ethernet) +
+		(message->vlan != 0 ? (unsigned)sizeof(struct wire_vlan) : 0);
 
-	if (message->tag_bytes > DISCOVERY_TAG_BYTES_MAX)
-		return 0;
 	if (message->sender.family == ADDR_V4)
 		bytes += (unsigned)sizeof(struct wire_arp);
 	else if (message->sender.family == ADDR_V6)

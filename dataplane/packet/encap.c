@@ -127,18 +127,66 @@ static void write_outer6(uint8_t *at, struct header *header, const struct ip_add
 	header_write6(at, header);
 }
 
-// Moves the Ethernet header in front of the outer header: tags and type, not the MAC addresses.
-static void move_link(struct packet *packet, unsigned overhead, unsigned outer_family)
+// Bytes of VLAN tags that the frame leaves with.
+static unsigned tag_bytes_out(const struct packet *packet, const struct encap_port *port)
 {
-	uint8_t *data = packet->data - overhead;
-	uint16_t type_be =
-		outer_family == ADDR_V6 ? htobe16(WIRE_ETHERTYPE_IP6) : htobe16(WIRE_ETHERTYPE_IP4);
+	if (port->vlan != 0)
+		return sizeof(struct wire_vlan);
+	// Tags mean something on their own link alone.
+	return packet->port_out == packet->port_in
+		? packet->vlan_count * (unsigned)sizeof(struct wire_vlan)
+		: 0;
+}
+
+// Writes the port's tag where tags stand, with the priority of the tag that was there (IEEE 802.1Q section 9.6).
+static void write_tag(uint8_t *at, const struct packet *packet, uint16_t vlan)
+{
+	unsigned control = vlan;
 
 	if (packet->vlan_count != 0)
-		memmove(data + 12, packet->data + 12, packet->l3_offset - 12u);
-	memcpy(data + packet->l3_offset - sizeof(type_be), &type_be, sizeof(type_be));
+		control |= (unsigned)packet->data[14] << 8 & 0xf000u;
+	header_store(at, htobe32(WIRE_ETHERTYPE_VLAN << 16 | control));
+}
+
+// The Ethernet header of a frame that has tags, or gets one: in front of l3, the new network header.
+static __attribute__((noinline)) void write_tagged_link(
+	struct packet *packet, uint8_t *l3, const struct encap_port *port)
+{
+	unsigned tag_bytes = tag_bytes_out(packet, port);
+	uint8_t *data = l3 - sizeof(struct wire_ethernet) - tag_bytes;
+
+	if (port->vlan != 0)
+		write_tag(data + 12, packet, port->vlan);
+	else if (tag_bytes != 0)
+		memmove(data + 12, packet->data + 12, tag_bytes);
+	packet->headroom = (uint16_t)(packet->headroom + (data - packet->data));
+	packet->length = (uint32_t)(packet->data + packet->length - data);
 	packet->data = data;
-	packet->headroom = (uint16_t)(packet->headroom - overhead);
+	packet->l3_offset = (uint16_t)(l3 - data);
+	packet->vlan_count = (uint8_t)(tag_bytes / sizeof(struct wire_vlan));
+}
+
+static bool is_tagged(const struct packet *packet, const struct encap_port *port)
+{
+	return (packet->vlan_count | port->vlan) != 0;
+}
+
+// Puts the Ethernet header in front of an outer header: tags and type, not the MAC addresses. Untagged frames do
+// without the sums over tags: 2.5 ns a packet (tests/bench/bench_packet.c).
+static void write_link(struct packet *packet, unsigned overhead, const struct encap_job *job)
+{
+	uint8_t *l3 = packet->data + packet->l3_offset - overhead;
+	uint16_t type_be = job->destination->family == ADDR_V6 ? htobe16(WIRE_ETHERTYPE_IP6)
+							       : htobe16(WIRE_ETHERTYPE_IP4);
+
+	if (is_tagged(packet, job->port)) {
+		write_tagged_link(packet, l3, job->port);
+	} else {
+		packet->data -= overhead;
+		packet->headroom = (uint16_t)(packet->headroom - overhead);
+		packet->length += overhead;
+	}
+	memcpy(l3 - sizeof(type_be), &type_be, sizeof(type_be));
 }
 
 // The frame ends with its IP packet: Ethernet padding inside a tunnel would be padding no more.
@@ -168,7 +216,7 @@ static void write_tunnel(struct packet *packet, const struct encap_job *job,
 		.protocol = shims[tunnel].protocol ? shims[tunnel].protocol : inner_protocol,
 	};
 
-	move_link(packet, overhead, family);
+	write_link(packet, overhead, job);
 	if (tunnel == SNAPSHOT_TUNNEL_GUE)
 		write_gue(l3 - shims[tunnel].bytes, packet, job->service->gue_port_be,
 			inner_protocol);
@@ -180,8 +228,26 @@ static void write_tunnel(struct packet *packet, const struct encap_job *job,
 		write_outer4(l3 - overhead, &header, source, bits, (uint32_t)packet->hash);
 	packet->family = (uint8_t)family;
 	packet->l3_length = (uint16_t)(packet->l3_length + overhead);
-	packet->length += overhead;
 	packet->l4_offset = 0;
+}
+
+// Changes the tags of a packet that goes without a tunnel.
+static void relink(struct packet *packet, uint8_t *l3, const struct encap_port *port)
+{
+	uint16_t type_be;
+
+	memcpy(&type_be, l3 - sizeof(type_be), sizeof(type_be));
+	write_tagged_link(packet, l3, port);
+	memcpy(l3 - sizeof(type_be), &type_be, sizeof(type_be));
+}
+
+static bool has_headroom(
+	const struct packet *packet, unsigned overhead, const struct encap_port *port)
+{
+	if (!is_tagged(packet, port))
+		return packet->headroom >= overhead;
+	return (uint32_t)packet->headroom + packet->l3_offset >=
+		overhead + sizeof(struct wire_ethernet) + tag_bytes_out(packet, port);
 }
 
 // Returns the reason to drop, or DROP_COUNT.
@@ -203,7 +269,7 @@ static unsigned encap_packet(struct packet *packet, const struct encap_job *job)
 		return DROP_ttl_expired;
 	if (packet->l3_length + overhead > job->port->mtu)
 		return DROP_too_big;
-	if (packet->headroom < overhead)
+	if (!has_headroom(packet, overhead, job->port))
 		return DROP_no_headroom;
 	if (is_tunnel) {
 		source = outer_source(job, family, &bits);
@@ -214,6 +280,8 @@ static unsigned encap_packet(struct packet *packet, const struct encap_job *job)
 	cut_padding(packet);
 	if (is_tunnel)
 		write_tunnel(packet, job, source, bits);
+	else if (is_tagged(packet, job->port))
+		relink(packet, l3, job->port);
 	return DROP_COUNT;
 }
 

@@ -19,7 +19,8 @@ struct encap_port {
 	struct ip_addr
 		source4; // outer source of services without a source prefix; family ADDR_NONE: none
 	struct ip_addr source6;
-	uint16_t mtu; // of IP packets
+	uint16_t mtu;  // of IP packets
+	uint16_t vlan; // 1..4094: the tag of every frame that leaves; 0: see encap_burst()
 };
 
 // What becomes of one packet. Nothing is owned.
@@ -37,17 +38,18 @@ unsigned encap_overhead(unsigned tunnel, unsigned outer_family);
 unsigned encap_inner_mtu(const struct encap_job *job);
 
 // Encapsulates the packets whose verdict is PACKET_PENDING; jobs[i] belongs to packets[i] and is read only then.
-// packets: parsed, with hash set; its low 32 bits are the entropy of source address, port and flow label.
+// packets: parsed, with port_out and hash set; the hash's low 32 bits are the entropy of source address, port and flow label.
 // Afterwards data, length, headroom and tailroom are those of the new frame, padding is gone, family, l3_length and
-// l4_offset (0) describe the outer header; VLAN tags are kept; both MAC addresses are undefined until
-// encap_set_macs(). The inner TTL or hop limit is one less: the balancer forwards (RFC 2003 section 3.1, RFC 2473
+// l4_offset (0) describe the outer header; both MAC addresses are undefined until encap_set_macs(). VLAN tags: the
+// port's vlan and the incoming priority if it has one; else those of the frame where it leaves by the port it came in,
+// and none elsewhere. The inner TTL or hop limit is one less: the balancer forwards (RFC 2003 section 3.1, RFC 2473
 // section 3.1, RFC 1812 section 5.3.1), and only the inner TTL ends a loop of tunnels.
 // On failure the verdict is PACKET_DROP and the packet's bytes are as they came, fit to be quoted:
 //	ttl_expired	TTL or hop limit below 2	-> answer_time_exceeded()
 //	too_big		does not fit into the MTU with its outer header; neither side of the tunnel fragments
 //			-> answer_too_big(), with DF set or not
 //	link_broadcast	the frame's destination MAC is a group (RFC 1812 section 5.3.4)
-//	no_headroom	less room in front than encap_overhead()
+//	no_headroom	less room in front than encap_overhead(), and 4 bytes for a tag that was not there
 //	no_source_address	neither service nor port has an address of the outer family
 // Context: any. Cost: see docs/wire.md section 8.
 void encap_burst(struct packet *packets, const struct encap_job *jobs, unsigned count);

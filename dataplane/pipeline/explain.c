@@ -118,7 +118,7 @@ unsigned pipeline_neighbour_frames(
 		neighbour_table_due(pipeline->neighbours, now_s, &request, 1) == 1) {
 		const struct pipeline_port *port = &pipeline->ports[request.port];
 		const struct ip_addr *sender = sender_for(port, &request.address);
-		struct discovery_message message = {.target = request.address};
+		struct discovery_message message = {.target = request.address, .vlan = port->vlan};
 
 		// Without an address of the family nobody could answer us.
 		if (sender == NULL)
@@ -139,7 +139,7 @@ bool pipeline_announcement_frame(
 {
 	for (uint32_t i = 0; i < pipeline->port_count; i++) {
 		const struct pipeline_port *port = &pipeline->ports[i];
-		struct discovery_message message = {.tag_bytes = 0};
+		struct discovery_message message = {.vlan = port->vlan};
 
 		if (index >= port->address_count) {
 			index -= port->address_count;

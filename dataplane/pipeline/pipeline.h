@@ -46,7 +46,8 @@ struct pipeline_address {
 // A port as the pipeline sees it. Set by main before workers start; read-only after.
 struct pipeline_port {
 	uint8_t mac[6];
-	uint16_t mtu; // of IP packets
+	uint16_t mtu;  // of IP packets
+	uint16_t vlan; // 1..4094: the link is tagged; 0: frames leave as they came, or untagged
 	uint8_t address_count;
 	struct pipeline_address addresses[PIPELINE_ADDRESSES_MAX];
 	struct ip_addr gateway4; // family ADDR_NONE: none

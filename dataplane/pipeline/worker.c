@@ -33,7 +33,7 @@ uint64_t pipeline_worker_footprint(void)
 // The outer source of services that have none of their own: the port's first address of the family.
 static void init_encap_port(const struct pipeline_port *port, struct encap_port *ret)
 {
-	*ret = (struct encap_port){.mtu = port->mtu};
+	*ret = (struct encap_port){.mtu = port->mtu, .vlan = port->vlan};
 	for (unsigned i = port->address_count; i-- > 0;) {
 		const struct ip_addr *address = &port->addresses[i].address;
 

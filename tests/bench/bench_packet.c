@@ -43,6 +43,7 @@ static void fill_burst(struct bench *bench, struct packet *packets, unsigned fir
 		packets[i].headroom = HEADROOM;
 		packets[i].tailroom = (uint16_t)(BUFFER_BYTES - HEADROOM - bench->frame.length);
 		packets[i].port_in = 0;
+		packets[i].port_out = 0;
 		packets[i].hash = first * UINT64_C(0x9e3779b97f4a7c15) + i;
 	}
 }

@@ -145,6 +145,7 @@ static void encapsulate(struct packet *packet, const struct mix *mix)
 	packet_load(packet, &frame, PACKET_HEADROOM_MIN, 0);
 	parse_burst(packet, 1);
 	packet->hash = mix->hash;
+	packet->port_out = packet->port_in;
 	encap_burst(packet, &job, 1);
 	CU_ASSERT_EQUAL(packet->verdict, PACKET_PENDING);
 	encap_set_macs(packet, to, from);

@@ -17,6 +17,7 @@ static struct snapshot_service service;
 static struct encap_port port;
 static struct ip_addr backend;
 static struct encap_job job = {&service, &backend, &port};
+static uint8_t port_out; // frames come in on port 0
 
 static const uint8_t backend_mac[6] = {2, 0, 0, 0, 0, 3};
 static const uint8_t balancer_mac[6] = {2, 0, 0, 0, 0, 1};
@@ -51,6 +52,7 @@ static void setup(unsigned tunnel, unsigned outer)
 	address_set(&port.source6, "2001:db8:1::10");
 	address_set(&backend, outer == ADDR_V6 ? "2001:db8:b::1" : "10.0.0.11");
 	port.mtu = 1600;
+	port_out = 0;
 }
 
 // Parses in, encapsulates it, sets MAC addresses as the next-hop stage does.
@@ -60,6 +62,7 @@ static void run(struct packet *packet, unsigned headroom)
 	parse_burst(packet, 1);
 	CU_ASSERT_EQUAL(packet->verdict, PACKET_PENDING);
 	packet->hash = HASH;
+	packet->port_out = port_out;
 	encap_burst(packet, &job, 1);
 	if (packet->verdict == PACKET_PENDING)
 		encap_set_macs(packet, backend_mac, balancer_mac);
@@ -170,6 +173,66 @@ static void vlan_tags_are_kept_outside_the_tunnel(void)
 	check_all(&(struct shape){.ttl = 64, .tcp_bytes = 100, .vlan_count = 2});
 }
 
+// A frame with some tags leaves by a port: what tags must be on it, as frame_vlan() arguments, outermost first.
+static void check_tags(const struct shape *shape, unsigned tunnel, unsigned tag)
+{
+	struct packet packet;
+	unsigned overhead = encap_overhead(tunnel, ADDR_V4);
+	unsigned tags_in = 4 * shape->vlan_count, tags_out = tag ? 4 : 0;
+
+	write_link(&in, shape, false);
+	write_inner(&in, shape, 64);
+	frame_finish(&in);
+	write_link(&out, &(struct shape){0}, true);
+	if (tag != 0)
+		FRAME_VLAN(&out, .id = tag);
+	if (tunnel != SNAPSHOT_TUNNEL_L2)
+		write_outer(&out, shape, tunnel, ADDR_V4);
+	write_inner(&out, shape, 63);
+	frame_finish(&out);
+
+	unsigned needed = overhead + tags_out > tags_in ? overhead + tags_out - tags_in : 0;
+
+	run(&packet, needed);
+	CU_ASSERT_EQUAL(packet.verdict, PACKET_PENDING);
+	CU_ASSERT(packet_equals(&packet, &out));
+	CU_ASSERT_EQUAL(packet.headroom + packet.length, needed + in.length);
+	CU_ASSERT_EQUAL(packet.l3_offset, 14 + tags_out);
+	packet_unload(&packet);
+	if (needed == 0)
+		return;
+	run(&packet, needed - 1);
+	CU_ASSERT_EQUAL(packet.verdict, PACKET_DROP);
+	CU_ASSERT_EQUAL(packet.reason, DROP_no_headroom);
+	CU_ASSERT(packet_equals(&packet, &in));
+	packet_unload(&packet);
+}
+
+static void tags_end_with_their_link(void)
+{
+	for (unsigned i = 0; i < SNAPSHOT_TUNNEL_COUNT * 3; i++) {
+		setup(i / 3, ADDR_V4);
+		port_out = 1;
+		check_tags(&(struct shape){.family = ADDR_V4, .vlan_count = i % 3}, i / 3, 0);
+	}
+}
+
+static void port_of_a_vlan_tags_every_frame_and_keeps_its_priority(void)
+{
+	// Priorities of the frames that come: none, 0x2 of tag 0x2009, 0x6 of tag 0x6007 outside.
+	static const unsigned priorities[3] = {0, 0x2000, 0x6000};
+
+	for (unsigned i = 0; i < SNAPSHOT_TUNNEL_COUNT * 6; i++) {
+		unsigned vlan_count = i / 2 % 3;
+
+		setup(i / 6, ADDR_V4);
+		port_out = i % 2;
+		port.vlan = 4094;
+		check_tags(&(struct shape){.family = ADDR_V4, .vlan_count = vlan_count}, i / 6,
+			priorities[vlan_count] | 4094);
+	}
+}
+
 static void shortest_and_odd_packets(void)
 {
 	check_all(&(struct shape){.ttl = 64, .tcp_bytes = 0});
@@ -237,6 +300,7 @@ static void outer_checksum_is_right_for_every_value(void)
 		packet_load(&packet, &in, 20, 0);
 		parse_burst(&packet, 1);
 		packet.hash = host;
+		packet.port_out = 0;
 		encap_burst(&packet, &job, 1);
 		encap_set_macs(&packet, backend_mac, balancer_mac);
 		if (!packet_equals(&packet, &out))
@@ -401,6 +465,7 @@ static void flow_label_is_never_zero(void)
 	packet_load(&packet, &in, 64, 0);
 	parse_burst(&packet, 1);
 	packet.hash = UINT64_C(0xffffffff00100000);
+	packet.port_out = 0;
 	encap_burst(&packet, &job, 1);
 	CU_ASSERT_EQUAL(packet.data[15] & 0xf, 0);
 	CU_ASSERT_EQUAL(packet.data[16], 0);
@@ -420,6 +485,7 @@ static void packets_with_a_verdict_are_left_alone(void)
 	for (unsigned i = 0; i < 3; i++)
 		packet_load(&packets[i], &in, 64, 0);
 	parse_burst(packets, 3);
+	packets[1].port_out = 0;
 	packets[0].verdict = PACKET_PUNT;
 	packets[2].verdict = PACKET_DROP;
 	encap_burst(packets, jobs, 3);
@@ -433,6 +499,8 @@ static void packets_with_a_verdict_are_left_alone(void)
 static const struct test_case cases[] = {
 	SUITE_CASE(every_tunnel_in_every_family_mix),
 	SUITE_CASE(vlan_tags_are_kept_outside_the_tunnel),
+	SUITE_CASE(tags_end_with_their_link),
+	SUITE_CASE(port_of_a_vlan_tags_every_frame_and_keeps_its_priority),
 	SUITE_CASE(shortest_and_odd_packets),
 	SUITE_CASE(all_dscp_and_ecn_values_are_copied_outwards),
 	SUITE_CASE(inner_ttl_falls_by_one_for_every_value),

@@ -30,7 +30,7 @@ static void a_full_line_is_read_as_written(void)
 		parse("--run-dir /tmp/x --huge-dir /mnt/h --main 3 --workers 1,2,2 "
 		      "--flow-entries 4096 --services 10 --pools 20 --backends 30 --idle-sleep "
 		      "--eal --in-memory --eal -m64 "
-		      "--port net_af_packet0,iface=eth1 --mtu 1600 --address 192.0.2.10/24 "
+		      "--port net_af_packet0,iface=eth1 --mtu 1600 --vlan 100 --address 192.0.2.10/24 "
 		      "--address 2001:db8:1::10/64 --gateway 192.0.2.1 --gateway 2001:db8:1::1 "
 		      "--punt lb0 --port 0000:3b:00.0"),
 		OPTIONS_RUN);
@@ -51,6 +51,7 @@ static void a_full_line_is_read_as_written(void)
 	CU_ASSERT_EQUAL_FATAL(options.port_count, 2);
 	CU_ASSERT_STRING_EQUAL(options.ports[0].device, "net_af_packet0,iface=eth1");
 	CU_ASSERT_EQUAL(options.ports[0].mtu, 1600);
+	CU_ASSERT_EQUAL(options.ports[0].vlan, 100);
 	CU_ASSERT_EQUAL(options.ports[0].address_count, 2);
 	CU_ASSERT_EQUAL(options.ports[0].addresses[0].prefix_bits, 24);
 	CU_ASSERT_EQUAL(options.ports[0].addresses[1].address.family, ADDR_V6);
@@ -58,6 +59,7 @@ static void a_full_line_is_read_as_written(void)
 	CU_ASSERT_EQUAL(options.ports[0].gateway6.family, ADDR_V6);
 	CU_ASSERT_STRING_EQUAL(options.ports[0].punt, "lb0");
 	CU_ASSERT_EQUAL(options.ports[1].mtu, 1500);
+	CU_ASSERT_EQUAL(options.ports[1].vlan, 0);
 	CU_ASSERT_EQUAL(options.ports[1].address_count, 0);
 	CU_ASSERT_PTR_NULL(options.ports[1].punt);
 }
@@ -95,6 +97,9 @@ static void every_mistake_names_the_flag_and_the_value(void)
 		{"--punt x --port net_null0", "--punt: belongs"},
 		{"--port net_null0 --mtu 575", "--mtu 575: must be a number from 576 to 9600"},
 		{"--port net_null0 --mtu 1500x", "--mtu 1500x: must be"},
+		{"--vlan 5", "--vlan: belongs to a port"},
+		{"--port net_null0 --vlan 0", "--vlan 0: must be a number from 1 to 4094"},
+		{"--port net_null0 --vlan 4095", "--vlan 4095: must be a number from 1 to 4094"},
 		{"--port net_null0 --mtu -1", "--mtu -1: must be"},
 		{"--port net_null0 --mtu 99999999999999999999", "--mtu 99999999999999999999: must"},
 		{"--port net_null0 --address 192.0.2.1", "--address 192.0.2.1: must be ADDRESS/"},

@@ -191,37 +191,31 @@ static void solicitations_are_written(void)
 	expect_written(bytes, discovery_write_question(bytes, sizeof(bytes), &message));
 }
 
-static void questions_take_the_tags_of_the_packet_that_asked(void)
+static void messages_of_a_tagged_link_have_its_tag(void)
 {
-	for (unsigned vlan_count = 1; vlan_count <= 2; vlan_count++) {
-		uint8_t bytes[DISCOVERY_FRAME_MAX];
-		struct frame *cause = &frame;
+	static const char *const ours[] = {"192.0.2.10", "2001:db8:1::10"};
+	static const char *const theirs[] = {"192.0.2.1", "2001:db8:1::1"};
 
-		FRAME_START(cause, 0);
-		if (vlan_count == 2)
-			FRAME_VLAN(cause, .type = 0x88a8, .id = 7);
-		FRAME_VLAN(cause, .id = 100);
-		FRAME_IP4(cause, 0);
-		uint8_t tags[8];
-
-		memcpy(tags, cause->bytes + 12, 4 * vlan_count);
-		struct discovery_message message = {
-			.sender = address("2001:db8:1::10"),
-			.target = address("2001:db8:1::1"),
+	for (unsigned i = 0; i < 2; i++) {
+		struct discovery_message message = {.sender = address(ours[i]),
+			.target = address(theirs[i]),
 			.mac = {2, 0, 0, 0, 0, 1},
-			.tags = tags,
-			.tag_bytes = 4 * vlan_count,
-		};
+			.vlan = 4094};
+		uint8_t bytes[DISCOVERY_FRAME_MAX];
 		unsigned length = discovery_write_question(bytes, sizeof(bytes), &message);
 
-		FRAME_START(&frame, .destination = "33:33:ff:00:00:01", .source = MAC_BALANCER);
-		if (vlan_count == 2)
-			FRAME_VLAN(&frame, .type = 0x88a8, .id = 7);
-		FRAME_VLAN(&frame, .id = 100);
-		FRAME_IP6(&frame, .source = "2001:db8:1::10", .destination = "ff02::1:ff00:1",
-			.hop_limit = 255);
-		FRAME_ND(
-			&frame, .target = "2001:db8:1::1", .option = 1, .option_mac = MAC_BALANCER);
+		FRAME_START(&frame, .destination = i ? "33:33:ff:00:00:01" : "ff:ff:ff:ff:ff:ff",
+			.source = MAC_BALANCER);
+		FRAME_VLAN(&frame, .id = 4094);
+		if (i == 0) {
+			FRAME_ARP(&frame, .sender_mac = MAC_BALANCER, .sender = ours[0],
+				.target = theirs[0]);
+		} else {
+			FRAME_IP6(&frame, .source = ours[1], .destination = "ff02::1:ff00:1",
+				.hop_limit = 255);
+			FRAME_ND(&frame, .target = theirs[1], .option = 1,
+				.option_mac = MAC_BALANCER);
+		}
 		expect_written(bytes, length);
 	}
 }
@@ -273,7 +267,7 @@ static const struct test_case cases[] = {
 	SUITE_CASE(options_of_the_wrong_kind_and_group_macs_do_not_count),
 	SUITE_CASE(arp_questions_are_written),
 	SUITE_CASE(solicitations_are_written),
-	SUITE_CASE(questions_take_the_tags_of_the_packet_that_asked),
+	SUITE_CASE(messages_of_a_tagged_link_have_its_tag),
 	SUITE_CASE(announcements_are_written_and_read_as_such),
 	SUITE_CASE(what_cannot_be_written_is_not),
 };
