@@ -11,7 +11,8 @@
 #define RUN_MEAN_MAX    8u
 #define PREFIX_BITS_MAX 28u
 
-#define BURST_MAX 32u
+// Searches that run side by side.
+#define LANES 8u
 
 static uint64_t align_up(uint64_t bytes)
 {
@@ -103,8 +104,14 @@ static inline uint32_t owner_at(const void *points, size_t stride, uint32_t posi
 	return narrow;
 }
 
-// The classic search, its step a conditional move: a branch here is mispredicted every other time, and that, not
-// memory, is most of the cost of a textbook lower_bound (docs/ring.md section 6).
+// One step of the search: half if the point is below the hash, else 0. Written as a mask, since compilers like to
+// make a branch of the plain choice; it is mispredicted every other time, and that, not memory, is most of the cost of
+// a textbook lower_bound (docs/ring.md section 6).
+static inline uint32_t step(uint32_t point_hash, uint32_t ring_hash, uint32_t half)
+{
+	return half & (0 - (uint32_t)(point_hash < ring_hash));
+}
+
 static inline uint32_t sorted_lookup(const struct ring *ring, size_t stride, uint32_t ring_hash)
 {
 	uint32_t left = ring->header->point_count, position = 0;
@@ -113,37 +120,44 @@ static inline uint32_t sorted_lookup(const struct ring *ring, size_t stride, uin
 		uint32_t half = left / 2;
 
 		position +=
-			hash_at(ring->points, stride, position + half - 1) < ring_hash ? half : 0;
+			step(hash_at(ring->points, stride, position + half - 1), ring_hash, half);
 		left -= half;
 	}
-	position += hash_at(ring->points, stride, position) < ring_hash;
+	position += step(hash_at(ring->points, stride, position), ring_hash, 1);
 	return owner_at(ring->points, stride, position == ring->header->point_count ? 0 : position);
 }
 
-// All hashes go down the levels together, so the misses of a level overlap.
+// Eight hashes go down the levels together, their positions in registers: the misses of a level overlap.
+static inline void sorted_eight(
+	const struct ring *ring, size_t stride, const uint32_t *ring_hashes, uint32_t *ret_owners)
+{
+	uint32_t point_count = ring->header->point_count, position[LANES] = {0};
+	const void *points = ring->points;
+
+	for (uint32_t left = point_count; left > 1; left -= left / 2) {
+		uint32_t half = left / 2;
+
+#pragma GCC unroll 8
+		for (unsigned i = 0; i < LANES; i++)
+			position[i] += step(hash_at(points, stride, position[i] + half - 1),
+				ring_hashes[i], half);
+	}
+	for (unsigned i = 0; i < LANES; i++) {
+		position[i] += step(hash_at(points, stride, position[i]), ring_hashes[i], 1);
+		ret_owners[i] =
+			owner_at(points, stride, position[i] == point_count ? 0 : position[i]);
+	}
+}
+
 static inline void sorted_burst(const struct ring *ring, size_t stride, const uint32_t *ring_hashes,
 	unsigned count, uint32_t *ret_owners)
 {
-	uint32_t position[BURST_MAX] = {0};
-	uint32_t left = ring->header->point_count;
+	unsigned i = 0;
 
-	while (left > 1) {
-		uint32_t half = left / 2;
-
-		for (unsigned i = 0; i < count; i++) {
-			uint32_t hash = hash_at(ring->points, stride, position[i] + half - 1);
-
-			position[i] += hash < ring_hashes[i] ? half : 0;
-		}
-		left -= half;
-	}
-	for (unsigned i = 0; i < count; i++) {
-		uint32_t p =
-			position[i] + (hash_at(ring->points, stride, position[i]) < ring_hashes[i]);
-
-		ret_owners[i] =
-			owner_at(ring->points, stride, p == ring->header->point_count ? 0 : p);
-	}
+	for (; i + LANES <= count; i += LANES)
+		sorted_eight(ring, stride, ring_hashes + i, ret_owners + i);
+	for (; i < count; i++)
+		ret_owners[i] = sorted_lookup(ring, stride, ring_hashes[i]);
 }
 
 static inline bool has_owner(const struct ring *ring)
