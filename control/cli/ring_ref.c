@@ -154,6 +154,8 @@ static enum answer build(struct cli *cli, char *tags_text, struct ring_ref *ref)
 	}
 	qsort(tags, tag_count, sizeof(tags[0]), compare_text);
 	failed = pool_ring_spec(ref->members, &ref->shape, tags, tag_count, &ref->ring, &error);
+	if (failed == 0)
+		failed = pool_ring_balance(&ref->ring, ref->shape.balance, &error);
 	if (failed)
 		return cli_fail(cli, failed == -E2BIG ? ANSWER_REFUSED : ANSWER_INVALID, "%s: %s",
 			ref->name, error.text);

@@ -30,7 +30,7 @@ struct arena;
 #define CONFIG_GUE_PORT        6080u
 #define CONFIG_V1_POINTS       160u
 #define CONFIG_POINTS_DEFAULT  16u
-#define CONFIG_BALANCE_DEFAULT 10000u // millionths
+#define CONFIG_BALANCE_DEFAULT 100000u // millionths
 
 struct config_prefix {
 	struct ip_addr address; // family ADDR_NONE: not set
@@ -63,7 +63,7 @@ enum config_seed {
 struct config_ring {
 	uint32_t version; // enum ring_version
 	uint32_t points;  // a weight; v1: always 160
-	uint32_t balance; // v3: tolerated deviation of a share, millionths
+	uint32_t balance; // v3: how far above its share a backend may be, millionths
 	enum config_seed seed;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/config/pool_ring.h"
 
+#include "control/ring/lanes.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,9 +81,41 @@ err_free:
 	return error;
 }
 
+int pool_ring_lanes_set(struct pool_ring *ring, struct ring_lane *lanes, uint32_t count,
+	struct ring_error *ret_error)
+{
+	free(ring->lanes);
+	ring->lanes = lanes;
+	ring->spec.lanes = lanes;
+	ring->spec.lane_count = count;
+	return ring_spec_normalise(&ring->spec, ret_error);
+}
+
+int pool_ring_balance(struct pool_ring *ring, uint32_t balance, struct ring_error *ret_error)
+{
+	struct ring_lanes_request request = {
+		.spec = &ring->spec,
+		.tolerance = balance / 1e6,
+	};
+	struct ring_lane *lanes = NULL;
+	uint32_t count = 0;
+	int error;
+
+	if (ring->spec.version != RING_V3 || ring->spec.member_count == 0)
+		return 0;
+	error = ring_lanes_choose(&request, &lanes, &count, NULL);
+	if (error) {
+		snprintf(ret_error->text, sizeof(ret_error->text), "cannot balance the ring: %s",
+			strerror(-error));
+		return error;
+	}
+	return pool_ring_lanes_set(ring, lanes, count, ret_error);
+}
+
 void pool_ring_free(struct pool_ring *ring)
 {
 	free(ring->spec.members);
 	free(ring->texts);
+	free(ring->lanes);
 	*ring = (struct pool_ring){0};
 }

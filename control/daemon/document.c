@@ -58,6 +58,25 @@ static const struct schema_field cutover_fields[] = {
 static const struct schema_map cutover_table = {
 	"cutover", sizeof(struct document_cutover), cutover_fields};
 
+static const struct schema_choice sides[] = {{"old", 0}, {"new", 1}, {NULL, 0}};
+
+static const struct schema_field lanes_fields[] = {
+	{"pool", SCHEMA_NAME, SCHEMA_REQUIRED, AT(document_lanes, pool)},
+	{"side", SCHEMA_CHOICE, SCHEMA_REQUIRED, AT(document_lanes, is_new), .choices = sides},
+	{"tags", SCHEMA_NAME, SCHEMA_LIST, LISTED(document_lanes, tags, tag_count),
+		.items_max = CONFIG_TAGS_MAX},
+	{"points", SCHEMA_NUMBER, SCHEMA_REQUIRED, AT(document_lanes, points),
+		RANGE(1, UINT32_MAX)},
+	{"balance", SCHEMA_RATIO, SCHEMA_REQUIRED, AT(document_lanes, balance),
+		RANGE(1, UINT32_MAX)},
+	{"lanes", SCHEMA_TEXT, SCHEMA_LIST, LISTED(document_lanes, lanes, lane_count),
+		.items_max = RING_MEMBERS_MAX},
+	END,
+};
+
+static const struct schema_map lanes_table = {
+	"balanced ring", sizeof(struct document_lanes), lanes_fields};
+
 static const struct schema_field document_fields[] = {
 	{"generation", SCHEMA_NUMBER64, SCHEMA_REQUIRED, AT(document, generation),
 		RANGE(0, INT64_MAX)},
@@ -72,6 +91,8 @@ static const struct schema_field document_fields[] = {
 		.items_max = IDS_MAX},
 	{"cutovers", SCHEMA_MAP, SCHEMA_LIST, LISTED(document, cutovers, cutover_count),
 		.map = &cutover_table, .items_max = CONFIG_POOLS_MAX},
+	{"balanced", SCHEMA_MAP, SCHEMA_LIST, LISTED(document, balanced, balanced_count),
+		.map = &lanes_table, .items_max = SNAPSHOT_RINGS_MAX},
 	END,
 };
 

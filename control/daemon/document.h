@@ -44,6 +44,20 @@ static inline uint32_t document_cutover_share(const struct document_cutover *cut
 	return cutover->has_node_share ? cutover->node_share : cutover->share;
 }
 
+// The points of a balanced v3 ring: part of its specification, so that no node searches for them again and the next ring
+// starts from the last one. Kept by lanes.c.
+struct document_lanes {
+	const char *pool;
+	uint32_t is_new;   // the new ring of the pool's cutover
+	const char **tags; // that its members have been chosen by
+	uint32_t tag_count;
+	uint32_t points;    // of config_ring, when they were chosen
+	uint32_t balance;   // of config_ring, when they were chosen
+	const char **lanes; // one text each, see lanes.c
+	uint32_t lane_count;
+	bool attached; // to a ring, in this pass of lanes_begin(); not part of the text
+};
+
 struct document {
 	struct arena *arena;
 	uint64_t generation;         // of this document; 0: never committed
@@ -59,6 +73,8 @@ struct document {
 	uint32_t id_count;
 	struct document_cutover *cutovers;
 	uint32_t cutover_count;
+	struct document_lanes *balanced;
+	uint32_t balanced_count;
 };
 
 // Makes the document of a node that has none yet: no pools, a random hash seed and id space.

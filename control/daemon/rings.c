@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/daemon/rings.h"
 
+#include "control/daemon/lanes.h"
 #include "control/ring/build.h"
 
 #include <errno.h>
@@ -59,7 +60,7 @@ static bool tags_equal(const struct rings_ring *ring, const struct config_servic
 }
 
 struct planner {
-	const struct document *document;
+	struct document *document;
 	struct rings *rings;
 	char *error; // RINGS_ERROR_BYTES
 };
@@ -141,6 +142,27 @@ static int ring_add(struct planner *p, const struct side *side,
 	return 0;
 }
 
+// The specification of a ring with its lanes, if it is balanced.
+static int ring_spec_make(struct document *document, const struct side *side,
+	const struct config_service *service, struct pool_ring *ret, struct ring_error *error)
+{
+	struct lanes_key key = {
+		.pool = side->pool.name,
+		.is_new = side->is_new,
+		.tags = service->requires,
+		.tag_count = service->require_count,
+	};
+	int rc = pool_ring_spec(&side->pool, side->ring, (const char *const *)service->requires,
+		service->require_count, ret, error);
+
+	if (rc < 0)
+		return rc;
+	rc = lanes_attach(document, &key, side->ring, ret, error);
+	if (rc < 0)
+		pool_ring_free(ret);
+	return rc;
+}
+
 static int ring_find(struct planner *p, const struct side *side,
 	const struct config_service *service, uint32_t *ret_index)
 {
@@ -151,8 +173,7 @@ static int ring_find(struct planner *p, const struct side *side,
 	int rc;
 
 	if (index == SNAPSHOT_NO_RING) {
-		rc = pool_ring_spec(&side->pool, side->ring, (const char *const *)service->requires,
-			service->require_count, &spec, &error);
+		rc = ring_spec_make(p->document, side, service, &spec, &error);
 		if (rc < 0) {
 			snprintf(p->error, RINGS_ERROR_BYTES, "pool \"%s\": %s", side->pool.name,
 				error.text);
@@ -195,8 +216,8 @@ static int service_plan(struct planner *p, uint32_t position)
 	return ring_find(p, &side, service, &uses->ring_new);
 }
 
-int rings_plan(const struct document *document, struct rings **ret,
-	char ret_error[static RINGS_ERROR_BYTES])
+int rings_plan(
+	struct document *document, struct rings **ret, char ret_error[static RINGS_ERROR_BYTES])
 {
 	struct rings *rings = calloc(1, sizeof(*rings));
 	struct planner p = {.document = document, .rings = rings, .error = ret_error};
@@ -210,12 +231,14 @@ int rings_plan(const struct document *document, struct rings **ret,
 		calloc((size_t)document->pools->service_count + 1, sizeof(*rings->services));
 	if (rings->items != NULL && rings->services != NULL)
 		rc = 0;
+	lanes_begin(document);
 	for (uint32_t i = 0; i < document->pools->service_count && rc == 0; i++)
 		rc = service_plan(&p, i);
 	if (rc < 0) {
 		rings_free(rings);
 		return rc;
 	}
+	lanes_end(document);
 	*ret = rings;
 	return 0;
 }

@@ -47,10 +47,11 @@ struct rings {
 };
 
 // Works out the rings of a document: specifications, digests and sizes, nothing is built.
-// document: with ids assigned; must outlive the set.
+// document: with ids assigned; must outlive the set. Balanced rings that have no lanes in it, or whose members changed,
+// get some (lanes.h).
 // Returns 0; -EINVAL for a ring that breaks a rule, -E2BIG for too many rings or points, -ENOMEM; ret_error says why.
-int rings_plan(const struct document *document, struct rings **ret,
-	char ret_error[static RINGS_ERROR_BYTES]);
+int rings_plan(
+	struct document *document, struct rings **ret, char ret_error[static RINGS_ERROR_BYTES]);
 
 // Builds the rings of a plan, or takes them over from previous (may be NULL). Returns 0 or -ENOMEM.
 int rings_build(struct rings *rings, const struct rings *previous);
