@@ -74,3 +74,16 @@ enum answer apply_diff_run(struct cli *cli)
 	json_decref(result);
 	return answer;
 }
+
+enum answer apply_export_run(struct cli *cli)
+{
+	json_t *result = NULL;
+	enum answer answer = request_ask(cli, "config.export", json_object(), &result);
+
+	if (answer == ANSWER_DONE && (cli->output == OUTPUT_TABLE || cli->output == OUTPUT_WIDE))
+		fputs(json_string_value(json_object_get(result, "pools")), cli->out);
+	else if (answer == ANSWER_DONE)
+		answer = request_print(cli, result);
+	json_decref(result);
+	return answer;
+}

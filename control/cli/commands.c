@@ -109,6 +109,7 @@ static const struct cli_column ring_columns[] = {
 const struct cli_command cli_commands[] = {
 	{
 		.noun = "validate",
+		.operands = "[POOLS]",
 		.summary = "check configuration files, and say all that is wrong",
 		.details =
 			"Needs no daemon. Findings go to standard error with file, line, column and "
@@ -145,6 +146,13 @@ const struct cli_command cli_commands[] = {
 		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
 		.rows = "changes",
 		.run = apply_run,
+	},
+	{
+		.noun = "config",
+		.verb = "export",
+		.summary = "what runs, as a pools file",
+		.details = "The text is what `apply -f` takes, and what `diff -f` compares with.",
+		.run = apply_export_run,
 	},
 	{
 		.noun = "dataplane-args",
@@ -446,8 +454,10 @@ const struct cli_command cli_commands[] = {
 	},
 	{
 		.noun = "man",
-		.summary = "print the source of ringway(1)",
+		.operands = "[PAGE]",
+		.summary = "print the scdoc source of ringway(1), node.yaml(5) or pools.yaml(5)",
 		.flags = CLI_OFFLINE | CLI_HIDDEN,
+		.answers = ANSWER(NOT_FOUND),
 		.run = help_man_run,
 	},
 };

@@ -180,15 +180,16 @@ enum answer files_validate_run(struct cli *cli)
 {
 	struct config_report *report = calloc(1, sizeof(*report));
 	enum answer answer = ANSWER_DONE, node_answer = ANSWER_DONE, printed;
+	const char *pools = cli->operand_count ? cli->operand[0] : cli->value[CLI_FILE];
 	json_t *rows = json_array();
 
 	if (report == NULL || rows == NULL)
 		answer = cli_fail(cli, ANSWER_FAILED, "out of memory");
-	else if (!cli_has(cli, CLI_FILE) && !cli_has(cli, CLI_NODE_FILE))
+	else if (pools == NULL && !cli_has(cli, CLI_NODE_FILE))
 		answer = cli_fail(cli, ANSWER_USAGE,
 			"say what to validate: -f pools.yaml, --node node.yaml, or both");
-	if (answer == ANSWER_DONE && cli_has(cli, CLI_FILE))
-		answer = validate_one(cli, cli->value[CLI_FILE], false, rows, report);
+	if (answer == ANSWER_DONE && pools != NULL)
+		answer = validate_one(cli, pools, false, rows, report);
 	// All errors of both files at once.
 	if ((answer == ANSWER_DONE || answer == ANSWER_INVALID) && cli_has(cli, CLI_NODE_FILE)) {
 		node_answer = validate_one(cli, cli->value[CLI_NODE_FILE], true, rows, report);

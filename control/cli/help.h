@@ -18,8 +18,13 @@ void help_all(FILE *out);
 // Bits of enum answer that a command can end with.
 uint32_t help_answers(const struct cli_command *command);
 
-// ringway.1 in scdoc's language.
+// ringway.1 in scdoc's language, and the pages of the two files. help_man_config() returns false for another name.
 void help_man(FILE *out);
+bool help_man_config(FILE *out, const char *name);
+
+// Writes text with scdoc's markup escaped. A dash at the start of a line cannot be: it begins a list there, so no
+// paragraph begins with one.
+void help_print_escaped(FILE *out, const char *text);
 
 // The commands of the CLI that print these.
 enum answer help_run(struct cli *cli);

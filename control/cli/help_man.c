@@ -4,9 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-// Characters that scdoc would take for markup are escaped. A dash at the start of a line cannot be: it begins a list,
-// so no paragraph of the table begins with one.
-static void print_escaped(FILE *out, const char *text)
+void help_print_escaped(FILE *out, const char *text)
 {
 	for (; *text; text++) {
 		if (strchr("_*\\#`<>[]|", *text) != NULL)
@@ -26,11 +24,11 @@ static void print_man_option(FILE *out, int option)
 	if (info->argument != NULL) {
 		fputs(" \\", out);
 		fputc('<', out);
-		print_escaped(out, info->argument);
+		help_print_escaped(out, info->argument);
 		fputs("\\>", out);
 	}
 	fputs("\n\t", out);
-	print_escaped(out, info->text);
+	help_print_escaped(out, info->text);
 	fputs("\n\n", out);
 }
 
@@ -56,14 +54,14 @@ static void print_man_command(FILE *out, const struct cli_command *command)
 		command->verb ? command->verb : "");
 	if (command->operands != NULL) {
 		fputc(' ', out);
-		print_escaped(out, command->operands);
+		help_print_escaped(out, command->operands);
 	}
 	fputs("\n\n", out);
 	fputc(toupper(command->summary[0]), out);
-	print_escaped(out, command->summary + 1);
+	help_print_escaped(out, command->summary + 1);
 	fputs(".\n\n", out);
 	if (command->details != NULL) {
-		print_escaped(out, command->details);
+		help_print_escaped(out, command->details);
 		fputs("\n\n", out);
 	}
 	for (int i = 0; i < CLI_OPTION_COUNT; i++) {
@@ -101,7 +99,7 @@ void help_man(FILE *out)
 	fputs("# EXIT CODES\n\n", out);
 	for (int i = 0; i < ANSWER_COUNT; i++) {
 		fprintf(out, "*%d*\n\t", i);
-		print_escaped(out, answer_text(i));
+		help_print_escaped(out, answer_text(i));
 		fputs("\n\n", out);
 	}
 	fputs("# ENVIRONMENT\n\n*RINGWAY\\_RUN\\_DIR*\n\tRun directory, when *--run-dir* is not "
@@ -113,6 +111,12 @@ void help_man(FILE *out)
 
 enum answer help_man_run(struct cli *cli)
 {
-	help_man(cli->out);
+	if (cli->operand_count == 0) {
+		help_man(cli->out);
+		return ANSWER_DONE;
+	}
+	if (!help_man_config(cli->out, cli->operand[0]))
+		return cli_fail(cli, ANSWER_NOT_FOUND, "no page for %s: node.yaml or pools.yaml",
+			cli->operand[0]);
 	return ANSWER_DONE;
 }

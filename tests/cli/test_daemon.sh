@@ -63,6 +63,8 @@ for flow in "sctp 1.2.3.4:1 203.0.113.10:443" "tcp 1.2.3.4 203.0.113.10:443" "tc
 done
 json "without a dataplane there are no statistics" 3 '.code == 3' stats
 
+run 0 config export && "$ringway" diff --exit-code -f "$work/out" >/dev/null 2>&1
+result $? "what is exported is what runs"
 json "no difference to the applied file" 0 '.different == false and .changes == []' diff -f "$data/pools.yaml"
 json "a dry run changes nothing" 0 '.dry_run and .changed and (.changes | length) > 0' \
 	apply -f "$data/pools-next.yaml" --dry-run

@@ -90,6 +90,14 @@ run 0 completion bash && bash -c 'source "$1"; COMP_WORDS=(ringway ring s); COMP
 result $? "bash completes verbs"
 run 0 man && scdoc <"$work/out" >"$work/man" 2>"$work/err" && [ "$(grep -c '^\.SS ' "$work/man")" -gt 25 ]
 result $? "the man page compiles"
+for page in node.yaml pools.yaml; do
+	run 0 man $page && scdoc <"$work/out" >"$work/man" 2>"$work/err" && [ "$(wc -l <"$work/man")" -gt 60 ]
+	result $? "the page of $page compiles"
+done
+run 3 man none
+result $? "no page"
+run 0 validate "$data/pools.yaml"
+result $? "validate takes a file as a word"
 "$ringway" drop list >/dev/full 2>"$work/err"
 [ $? = 1 ]
 result $? "a full disk is a failure"
