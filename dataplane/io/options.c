@@ -298,7 +298,7 @@ static int read_vlan(struct parse *parse, const char *text)
 {
 	static const uint32_t limits[2] = {1, VLAN_MAX};
 	struct options_port *port = current_port(parse);
-	uint32_t vlan;
+	uint32_t vlan = 0;
 
 	if (port == NULL || read_number(parse, text, limits, &vlan) != 0)
 		return -EINVAL;
