@@ -28,6 +28,21 @@ static int open_steer(int ifindex, struct program *ret)
 	return id == 0 ? -ENOENT : program_open(id, STEER_NAME, maps, MAP_COUNT, ret);
 }
 
+int steer_program_id(int ifindex, __u32 *ret_id)
+{
+	struct program program;
+	__u32 id = 0;
+	int error = bpf_xdp_query_id(ifindex, 0, &id);
+
+	if (error == 0)
+		error = id == 0 ? -ENOENT : program_open(id, STEER_NAME, NULL, 0, &program);
+	if (error != 0)
+		return error;
+	program_close(&program);
+	*ret_id = id;
+	return 0;
+}
+
 int steer_set_addresses(int ifindex, const struct steer_address *addresses, size_t count)
 {
 	struct decap_prefix *keys;

@@ -17,5 +17,9 @@ struct steer_address {
 // STEER_ADDRESSES_MAX; or what the kernel says.
 int steer_set_addresses(int ifindex, const struct steer_address *addresses, size_t count);
 
+// The id of the steering program on an interface, which changes when the dataplane restarts.
+// Returns 0, -ENOENT when another program or none is there, or what the kernel says.
+int steer_program_id(int ifindex, __u32 *ret_id);
+
 // Sums the program's counters over all CPUs. Errors as above.
 int steer_read_counters(int ifindex, __u64 ret[STEER_COUNTER_COUNT]);

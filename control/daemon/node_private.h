@@ -19,6 +19,13 @@ struct node_state {
 	uint32_t ring_count;
 };
 
+// What the steering program of a port was told last.
+struct node_steered {
+	uint64_t generation; // of the document
+	uint32_t program;    // id in the kernel; 0: nothing yet
+	int result;          // 0 or -errno of the last attempt
+};
+
 struct node {
 	const struct config_node *config;
 	struct store *store;
@@ -33,6 +40,7 @@ struct node {
 	unsigned ticks; // since the store was read whole
 	struct node_share shares[NODE_SHARES_MAX]; // of the fleet's cutovers
 	uint32_t share_count;
+	struct node_steered steered[CONFIG_LINKS_MAX];
 };
 
 // A change on its way to a commit.
@@ -76,6 +84,10 @@ int node_refresh(struct node *node);
 
 // Sends what differs; wait_ms: longest time of one exchange. Returns as node_reconcile().
 int node_push(struct node *node, int wait_ms);
+
+// Tells the steering programs of net_af_xdp ports the addresses of the document, if they do not know them yet. What goes
+// wrong is said to the journal once, and tried again with the next push.
+void node_steer(struct node *node);
 
 // Writes the audit entry of a change.
 void node_audit(struct node *node, const struct node_request *request,

@@ -150,6 +150,7 @@ int node_push(struct node *node, int wait_ms)
 	struct dataplane dataplane;
 	int rc = dataplane_connect(node->config->run_dir, wait_ms, &dataplane);
 
+	node_steer(node);
 	if (rc < 0) {
 		learn(node, NODE_DATAPLANE_ABSENT, "%s", dataplane.error);
 		return rc;
