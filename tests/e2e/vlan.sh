@@ -66,6 +66,12 @@ for family in 4 6; do
 	check "IPv$family: hop 2 is the balancer, by the virtual address" hop_is "$address" 2 "type $type code 0 from $address"
 	check "IPv$family: hop 5 is the server" hop_is "$address" 5 connected
 done
+# The balancer asks for its neighbours too. clsact counts what its program refused.
+all_tagged() {
+	on r tc -s qdisc show dev balancer
+	on r tc -s -j qdisc show dev balancer | jq -e '[.[] | select(.kind == "clsact")][0].drops == 0'
+}
+check "no frame came without the tag" all_tagged
 check "the drops have a name" [ "$(counter ttl_expired)" -ge 2 ]
 check "rx = forwarded + punted + answered + drops, for each worker" is_balanced
 finish
