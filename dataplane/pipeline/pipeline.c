@@ -8,6 +8,8 @@
 
 #include <netinet/in.h>
 
+#define PIPELINE_STRIDE 8u
+
 // Once a burst: the clock, and the flow table's identity when the configuration changed.
 static void begin(struct pipeline_worker *worker, const struct packet *packets, unsigned count)
 {
@@ -58,11 +60,12 @@ static void classify_rest(struct pipeline_worker *worker, struct burst *burst, u
 
 // Hashes the keys of packets that may have a service, and asks for their buckets of the flow table: services are looked
 // up in the meantime. That order saves 4 ns a packet at a million flows.
-static void hash(struct pipeline_worker *worker, struct burst *burst)
+static void hash(
+	struct pipeline_worker *worker, struct burst *burst, unsigned first, unsigned past)
 {
 	const struct forwarding *forwarding = worker->forwarding;
 
-	for (unsigned i = 0; i < burst->count; i++) {
+	for (unsigned i = first; i < past; i++) {
 		struct packet *packet = &burst->packets[i];
 
 		packet->service = SERVICE_NONE;
@@ -269,8 +272,12 @@ void pipeline_burst(struct pipeline_worker *worker, struct packet *packets, unsi
 	burst->stateful_count = 0;
 	burst->miss_count = 0;
 	begin(worker, packets, count);
-	parse_burst(packets, count);
-	hash(worker, burst);
+	for (unsigned first = 0; first < count; first += PIPELINE_STRIDE) {
+		unsigned past = first + PIPELINE_STRIDE < count ? first + PIPELINE_STRIDE : count;
+
+		parse_burst(packets + first, past - first);
+		hash(worker, burst, first, past);
+	}
 	classify(worker, burst);
 	if (burst->flow_count == 0)
 		return;
