@@ -60,8 +60,7 @@ static void classify_rest(struct pipeline_worker *worker, struct burst *burst, u
 
 // Hashes the keys of packets that may have a service, and asks for their buckets of the flow table: services are looked
 // up in the meantime. That order saves 4 ns a packet at a million flows.
-static void hash(
-	struct pipeline_worker *worker, struct burst *burst, unsigned first, unsigned past)
+static void hash(struct pipeline_worker *worker, struct burst *burst, unsigned first, unsigned past)
 {
 	const struct forwarding *forwarding = worker->forwarding;
 
