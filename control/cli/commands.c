@@ -409,8 +409,9 @@ const struct cli_command cli_commands[] = {
 			"square over the backends; with equal weights that is sqrt((N-1)/(Nk+1)).\n\n"
 			"Equal hashes are cut to one. v1 and v2 give it to the lowest address, which costs "
 			"the higher ones a part of their share that grows with the points; v3 gives it to "
-			"a fair winner. --target-cv says how many points a weight reach a spread. --sweep "
-			"measures a range of points under both rules.",
+			"a fair winner, and chooses which points of its chain a backend uses, so that weights "
+			"are shares. --target-cv says how many points reach a spread. --sweep measures a "
+			"range of points under both rules of ties.",
 		.options = CLI_BIT(CLI_BACKENDS) | CLI_BIT(CLI_WEIGHTS) | CLI_BIT(CLI_RING) |
 			CLI_BIT(CLI_POINTS) | CLI_BIT(CLI_RUNS) | CLI_BIT(CLI_SEED) |
 			CLI_BIT(CLI_WORKERS) | CLI_BIT(CLI_NODES) | CLI_BIT(CLI_TARGET_CV) |

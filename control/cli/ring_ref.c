@@ -3,6 +3,7 @@
 
 #include "control/cli/files.h"
 #include "control/cli/request.h"
+#include "control/config/lane_text.h"
 #include "control/ring/build.h"
 
 #include <errno.h>
@@ -56,6 +57,7 @@ static enum answer ask_node(struct cli *cli, const struct pieces *pieces, struct
 	if (answer == ANSWER_DONE)
 		answer = files_pools_text(cli, "the node's configuration", text, &ref->pools);
 	cutover = json_object_get(result, "cutover");
+	ref->balanced = json_incref(json_object_get(result, "balanced"));
 	if (answer == ANSWER_DONE && pieces->version && strcmp(pieces->version, "new") == 0) {
 		if (!json_is_object(cutover))
 			answer = cli_fail(
@@ -93,7 +95,6 @@ static enum answer load(
 	if (ref->pool == NULL)
 		return cli_fail(
 			cli, ANSWER_NOT_FOUND, "%s: there is no pool %s", ref->name, pieces->pool);
-	ref->members = ref->pool;
 	return ANSWER_DONE;
 }
 
@@ -137,30 +138,87 @@ static int compare_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static enum answer build(struct cli *cli, char *tags_text, struct ring_ref *ref)
+static uint32_t cut_tags(char *text, const char *tags[CONFIG_TAGS_MAX])
 {
-	const char *tags[CONFIG_TAGS_MAX];
-	const char *reason = "";
-	struct ring_error error;
-	uint32_t tag_count = 0;
+	uint32_t count = 0;
+
+	for (char *save, *tag = text ? strtok_r(text, ",", &save) : NULL;
+		tag != NULL && count < CONFIG_TAGS_MAX; tag = strtok_r(NULL, ",", &save))
+		tags[count++] = tag;
+	qsort(tags, count, sizeof(tags[0]), compare_text);
+	return count;
+}
+
+static bool tags_equal(const json_t *list, const char *const *tags, uint32_t count)
+{
+	if (json_array_size(list) != count)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		if (strcmp(json_string_value(json_array_get(list, i)), tags[i]) != 0)
+			return false;
+	}
+	return true;
+}
+
+// The lanes that the node has for a ring, or NULL.
+static const json_t *find_lanes(
+	const struct ring_ref *ref, bool is_new, const char *const *tags, uint32_t count)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (ref->balanced, i, row) {
+		if (json_is_true(json_object_get(row, "is_new")) == is_new &&
+			tags_equal(json_object_get(row, "tags"), tags, count))
+			return json_object_get(row, "lanes");
+	}
+	return NULL;
+}
+
+// Gives a v3 ring its points: the node's own choice, or a fresh one, which is what a node makes that never had it.
+static int balance(struct ring_ref *ref, const json_t *texts, struct ring_error *error)
+{
+	struct ring_lane *lanes;
+	const json_t *text;
+	size_t i;
+
+	if (texts == NULL)
+		return pool_ring_balance(&ref->ring, ref->shape.balance, error);
+	lanes = calloc(json_array_size(texts) + 1, sizeof(*lanes));
+	if (lanes == NULL)
+		return -ENOMEM;
+	json_array_foreach (texts, i, text) {
+		const char *words = json_string_value(text);
+
+		if (words == NULL || lane_text_parse(words, &lanes[i]) != 0) {
+			free(lanes);
+			snprintf(error->text, sizeof(error->text),
+				"the node's lanes cannot be read");
+			return -EINVAL;
+		}
+	}
+	return pool_ring_lanes_set(&ref->ring, lanes, (uint32_t)json_array_size(texts), error);
+}
+
+static enum answer build(struct cli *cli, const struct pieces *pieces, struct ring_ref *ref)
+{
+	const char *tags[CONFIG_TAGS_MAX], *version = pieces->version, *reason = "";
+	struct ring_error error = {"out of memory"};
+	uint32_t tag_count = cut_tags(pieces->tags, tags);
+	bool is_new = version && strcmp(version, "new") == 0;
+	bool is_own = version == NULL || is_new || strcmp(version, "old") == 0;
 	size_t bytes;
 	int failed;
 
-	for (char *save, *tag = tags_text ? strtok_r(tags_text, ",", &save) : NULL; tag != NULL;
-		tag = strtok_r(NULL, ",", &save)) {
-		if (tag_count == CONFIG_TAGS_MAX)
-			return cli_fail(cli, ANSWER_USAGE, "%s: too many tags", ref->name);
-		tags[tag_count++] = tag;
-	}
-	qsort(tags, tag_count, sizeof(tags[0]), compare_text);
-	failed = pool_ring_spec(ref->members, &ref->shape, tags, tag_count, &ref->ring, &error);
-	if (failed == 0)
-		failed = pool_ring_balance(&ref->ring, ref->shape.balance, &error);
+	failed = pool_ring_spec(ref->pool, &ref->shape, tags, tag_count, &ref->ring, &error);
+	ref->build_ns = now_ns();
+	if (!failed && ref->shape.version == RING_V3)
+		failed = balance(
+			ref, is_own ? find_lanes(ref, is_new, tags, tag_count) : NULL, &error);
 	if (failed)
 		return cli_fail(cli, failed == -E2BIG ? ANSWER_REFUSED : ANSWER_INVALID, "%s: %s",
 			ref->name, error.text);
 	ref->generated = ring_spec_points(&ref->ring.spec);
-	ref->build_ns = now_ns();
 	failed = ring_build_image(&ref->ring.spec, &ref->image, &bytes);
 	ref->build_ns = now_ns() - ref->build_ns;
 	if (failed)
@@ -185,7 +243,7 @@ enum answer ring_ref_open(struct cli *cli, const char *text, const char *file, s
 	if (answer == ANSWER_DONE)
 		answer = read_version(cli, pieces.version, &ref);
 	if (answer == ANSWER_DONE)
-		answer = build(cli, pieces.tags, &ref);
+		answer = build(cli, &pieces, &ref);
 	free(copy);
 	if (answer == ANSWER_DONE)
 		*ret = ref;
@@ -198,6 +256,7 @@ void ring_ref_free(struct ring_ref *ref)
 {
 	pool_ring_free(&ref->ring);
 	config_pools_free(ref->pools);
+	json_decref(ref->balanced);
 	free(ref->image);
 	free(ref->name);
 	*ref = (struct ring_ref){0};

@@ -16,10 +16,10 @@
 struct ring_ref {
 	char *name; // as the operator wrote it
 	struct config_pools *pools;
-	const struct config_pool *pool;    // in pools
-	const struct config_pool *members; // the backends that spec.members[].backend counts
+	const struct config_pool *pool; // in pools
 	struct config_ring shape;
 	struct pool_ring ring;
+	json_t *balanced; // lanes of the node's v3 rings, when the node was asked
 	void *image;
 	struct ring view;
 	uint64_t build_ns;

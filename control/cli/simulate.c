@@ -2,6 +2,7 @@
 #include "control/cli/simulate.h"
 
 #include "control/cli/request.h"
+#include "control/cli/simulate_balanced.h"
 #include "control/ring/build.h"
 
 #include <errno.h>
@@ -156,59 +157,150 @@ static json_t *balance_json(const struct ring_balance *balance)
 		balance->coldest_ratio);
 }
 
-// Memory of these backends in each version: v1 at its 160 points, v2 and v3 at the points of the run.
-static json_t *memory_json(const struct model *model)
+static void add_memory(const struct model *model, enum ring_version version, uint64_t points,
+	uint64_t bytes, json_t *rows)
+{
+	char name[4];
+
+	// More points than an image may have: there is no ring of this version.
+	if (bytes == UINT64_MAX)
+		return;
+	snprintf(name, sizeof(name), "v%d", version);
+	json_array_append_new(rows,
+		json_pack("{s:s, s:I, s:f, s:I, s:I, s:I}", "name", name, "points",
+			(json_int_t)points, "bytes_per_point", (double)bytes / (double)points,
+			"core_bytes", (json_int_t)bytes, "node_bytes",
+			(json_int_t)(bytes * model->workers), "fleet_bytes",
+			(json_int_t)(bytes * model->workers * model->nodes)));
+}
+
+// Memory of these backends in each version: v1 at its 160 points a weight, v2 at the points of the run, v3 with as many
+// points for a backend of mean weight, since there a weight is a share and no number of points.
+// balanced: the v3 ring if it was built, else NULL.
+static json_t *memory_json(const struct model *model, const json_t *balanced)
 {
 	json_t *rows = json_array();
-	uint64_t total = weight_total(model);
+	uint64_t total = weight_total(model), v3_points = (uint64_t)model->count * model->points;
+	uint64_t v3_bytes = ring_image_bytes(RING_V3, v3_points, model->count);
 
-	for (enum ring_version version = RING_V1; version <= RING_V3; version++) {
-		uint64_t points = total * (version == RING_V1 ? RING_V1_POINTS : model->points);
-		uint64_t bytes = ring_image_bytes(version, points, model->count);
-		char name[4];
-
-		snprintf(name, sizeof(name), "v%d", version);
-		if (bytes == UINT64_MAX)
-			continue; // more points than an image may have: no ring of this version
-		json_array_append_new(rows,
-			json_pack("{s:s, s:I, s:f, s:I, s:I, s:I}", "name", name, "points",
-				(json_int_t)points, "bytes_per_point",
-				(double)bytes / (double)points, "core_bytes", (json_int_t)bytes,
-				"node_bytes", (json_int_t)(bytes * model->workers), "fleet_bytes",
-				(json_int_t)(bytes * model->workers * model->nodes)));
+	if (balanced != NULL) {
+		v3_points = (uint64_t)json_integer_value(json_object_get(balanced, "points"));
+		v3_bytes = (uint64_t)json_integer_value(json_object_get(balanced, "core_bytes"));
 	}
+	add_memory(model, RING_V1, total * RING_V1_POINTS,
+		ring_image_bytes(RING_V1, total * RING_V1_POINTS, model->count), rows);
+	add_memory(model, RING_V2, total * model->points,
+		ring_image_bytes(RING_V2, total * model->points, model->count), rows);
+	add_memory(model, RING_V3, v3_points, v3_bytes, rows);
 	return rows;
 }
 
-static enum answer simulate_one(struct cli *cli, struct model *model)
+// The ring as v3 has it: points chosen for balance. NULL for more points than the balancer takes.
+static json_t *balanced_json(struct model *model, struct ring_error *error)
 {
-	struct measured measured;
-	enum answer answer = measure(cli, model, &measured);
+	struct simulate_balanced balanced;
+
+	if (model->points > BALANCE_POINTS_MAX)
+		return NULL;
+	place_members(model, model->seed);
+	if (simulate_balanced(model->members, model->count, model->points, &balanced, error) != 0)
+		return NULL;
+	return json_pack("{s:i, s:f, s:f, s:f, s:I, s:I, s:I}", "points", (int)balanced.points,
+		"cv_share", balanced.balance.cv, "hottest_ratio", balanced.balance.hottest_ratio,
+		"coldest_ratio", balanced.balance.coldest_ratio, "core_bytes",
+		(json_int_t)balanced.bytes, "choose_ns", (json_int_t)balanced.choose_ns, "build_ns",
+		(json_int_t)balanced.build_ns);
+}
+
+static json_t *simulation_json(const struct model *model, const struct measured *measured)
+{
 	bool fair = model->version == RING_V3;
-	double mean_distinct = (double)measured.distinct / (double)model->runs;
 	double predicted = ring_balance_predict(model->weights, model->count, model->points);
 	double with_ties = fair
 		? predicted
 		: ring_balance_predict_fixed_ties(model->weights, model->count, model->points);
 	char version[4];
-	json_t *result;
+
+	snprintf(version, sizeof(version), "v%d", model->version);
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:f, s:f, s:I}", "version",
+		version, "backends", (json_int_t)model->count, "points_per_weight",
+		(json_int_t)model->points, "points", (json_int_t)measured->generated, "runs",
+		(json_int_t)model->runs, "predicted_cv_share", predicted,
+		"predicted_with_ties_cv_share", with_ties, "simulated_cv_share",
+		measured_cv(model, measured, fair), "first_run", balance_json(&measured->balance),
+		"collisions_expected", ring_balance_collisions(measured->generated), "collisions",
+		(double)measured->generated - (double)measured->distinct / (double)model->runs,
+		"build_ns", (json_int_t)measured->build_ns);
+}
+
+static enum answer simulate_one(struct cli *cli, struct model *model)
+{
+	struct ring_error error;
+	struct measured measured;
+	enum answer answer = measure(cli, model, &measured);
+	json_t *result, *balanced;
 
 	if (answer != ANSWER_DONE)
 		return answer;
-	snprintf(version, sizeof(version), "v%d", model->version);
-	result = json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:f, s:f, s:I, s:o}",
-		"version", version, "backends", (json_int_t)model->count, "points_per_weight",
-		(json_int_t)model->points, "points", (json_int_t)measured.generated, "runs",
-		(json_int_t)model->runs, "predicted_cv_share", predicted,
-		"predicted_with_ties_cv_share", with_ties, "simulated_cv_share",
-		measured_cv(model, &measured, fair), "first_run", balance_json(&measured.balance),
-		"collisions_expected", ring_balance_collisions(measured.generated), "collisions",
-		(double)measured.generated - mean_distinct, "build_ns",
-		(json_int_t)measured.build_ns, "memory", memory_json(model));
-	answer =
-		result ? request_print(cli, result) : cli_fail(cli, ANSWER_FAILED, "out of memory");
+	result = simulation_json(model, &measured);
+	if (result == NULL)
+		return cli_fail(cli, ANSWER_FAILED, "out of memory");
+	balanced = model->version == RING_V3 ? balanced_json(model, &error) : NULL;
+	if (balanced != NULL)
+		json_object_set_new(result, "balanced", balanced);
+	json_object_set_new(result, "memory", memory_json(model, balanced));
+	answer = request_print(cli, result);
 	json_decref(result);
 	return answer;
+}
+
+static json_t *target_json(
+	const char *name, bool reached, uint32_t points, double cv, uint64_t bytes)
+{
+	return json_pack("{s:s, s:b, s:I, s:f, s:o}", "name", name, "reached", reached,
+		"points_per_weight", (json_int_t)points, "cv_share", cv, "core_bytes",
+		bytes == UINT64_MAX ? json_null() : json_integer((json_int_t)bytes));
+}
+
+// By the formula: v2 with its fixed ties, and random points with fair ones.
+static void add_random_targets(const struct model *model, double target, json_t *rows)
+{
+	for (int fixed_ties = 1; fixed_ties >= 0; fixed_ties--) {
+		uint32_t best = 0;
+		uint32_t points = ring_balance_points_for(
+			model->weights, model->count, target, fixed_ties, points_max(model), &best);
+		uint32_t shown = points ? points : best;
+		double cv = fixed_ties
+			? ring_balance_predict_fixed_ties(model->weights, model->count, shown)
+			: ring_balance_predict(model->weights, model->count, shown);
+
+		json_array_append_new(rows,
+			target_json(fixed_ties ? "v2" : "fair ties", points != 0, shown, cv,
+				ring_image_bytes(fixed_ties ? RING_V2 : RING_V3,
+					weight_total(model) * shown, model->count)));
+	}
+}
+
+// By trying: the balancer with more and more points.
+static void add_balanced_target(struct model *model, double target, json_t *rows)
+{
+	static const uint32_t tries[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
+	struct simulate_balanced balanced = {0};
+	struct ring_error error;
+	uint32_t points = 0;
+
+	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		place_members(model, model->seed);
+		if (simulate_balanced(model->members, model->count, tries[i], &balanced, &error) !=
+			0)
+			return;
+		points = tries[i];
+		if (balanced.balance.cv <= target)
+			break;
+	}
+	json_array_append_new(rows,
+		target_json("v3", balanced.balance.cv <= target, points, balanced.balance.cv,
+			balanced.bytes));
 }
 
 static enum answer simulate_target(struct cli *cli, struct model *model)
@@ -221,25 +313,8 @@ static enum answer simulate_target(struct cli *cli, struct model *model)
 		json_decref(rows);
 		return answer;
 	}
-	for (enum ring_version version = RING_V2; version <= RING_V3; version++) {
-		uint32_t best = 0;
-		uint32_t points = ring_balance_points_for(model->weights, model->count, target,
-			version == RING_V2, points_max(model), &best);
-		uint32_t shown = points ? points : best;
-		double reached = version == RING_V2
-			? ring_balance_predict_fixed_ties(model->weights, model->count, shown)
-			: ring_balance_predict(model->weights, model->count, shown);
-		uint64_t bytes =
-			ring_image_bytes(version, weight_total(model) * shown, model->count);
-
-		json_array_append_new(rows,
-			json_pack("{s:s, s:b, s:I, s:f, s:o}", "name",
-				version == RING_V2 ? "v2" : "v3", "reached", points != 0,
-				"points_per_weight", (json_int_t)shown, "predicted_cv_share",
-				reached, "core_bytes",
-				bytes == UINT64_MAX ? json_null()
-						    : json_integer((json_int_t)bytes)));
-	}
+	add_random_targets(model, target, rows);
+	add_balanced_target(model, target, rows);
 	result = json_pack("{s:I, s:f, s:o}", "backends", (json_int_t)model->count,
 		"target_cv_share", target, "versions", rows);
 	answer =

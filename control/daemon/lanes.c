@@ -2,6 +2,7 @@
 #include "control/daemon/lanes.h"
 
 #include "control/config/arena.h"
+#include "control/config/lane_text.h"
 #include "control/ring/lanes.h"
 
 #include <errno.h>
@@ -9,37 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// "ADDRESS PORT WEIGHT BASE MASK", the mask in hexadecimal.
-#define LANE_TEXT_BYTES (ADDR_TEXT_BYTES + 6 + 11 + 11 + 17)
-
-static void lane_format(const struct ring_lane *lane, char ret[static LANE_TEXT_BYTES])
-{
-	char address[ADDR_TEXT_BYTES];
-
-	addr_format(&lane->address, address);
-	snprintf(ret, LANE_TEXT_BYTES, "%s %u %u %u %" PRIx64, address, lane->port, lane->weight,
-		lane->base, lane->mask);
-}
-
-// A document is trusted as little as any other text; what the numbers mean is for ring_spec_normalise() to check.
-static int lane_parse(const char *text, struct ring_lane *ret)
-{
-	char address[ADDR_TEXT_BYTES];
-	unsigned port, weight, base;
-	uint64_t mask;
-	int end = -1;
-
-	if (sscanf(text, "%45s %5u %7u %7u %16" SCNx64 "%n", address, &port, &weight, &base, &mask,
-		    &end) != 5 ||
-		text[end] != '\0' || port > UINT16_MAX || addr_parse(address, &ret->address) < 0)
-		return -EINVAL;
-	ret->port = (uint16_t)port;
-	ret->weight = weight;
-	ret->base = base;
-	ret->mask = mask;
-	return 0;
-}
 
 static bool key_matches(const struct document_lanes *entry, const struct lanes_key *key)
 {
@@ -81,7 +51,7 @@ static struct ring_lane *lanes_read(const struct document_lanes *entry)
 	struct ring_lane *lanes = calloc((size_t)entry->lane_count + 1, sizeof(*lanes));
 
 	for (uint32_t i = 0; lanes != NULL && i < entry->lane_count; i++) {
-		if (lane_parse(entry->lanes[i], &lanes[i]) == 0)
+		if (lane_text_parse(entry->lanes[i], &lanes[i]) == 0)
 			continue;
 		free(lanes);
 		return NULL;
@@ -142,7 +112,7 @@ static int entry_write(struct document *document, const struct lanes_key *key,
 	if (entry->lanes == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < ring->spec.lane_count; i++) {
-		lane_format(&ring->spec.lanes[i], text);
+		lane_text_format(&ring->spec.lanes[i], text);
 		entry->lanes[i] = arena_text(document->arena, text, strlen(text));
 		if (entry->lanes[i] == NULL)
 			return -ENOMEM;

@@ -53,7 +53,30 @@ static json_t *cutover_json(const struct document_cutover *cutover)
 		(int)cutover->share);
 }
 
-// The configuration as text that `apply` takes, and the cutover of one pool.
+// The lanes of a pool's balanced rings: with them a reader builds the very rings that this node has.
+static json_t *balanced_json(const struct document *document, const char *pool)
+{
+	json_t *rows = json_array();
+
+	for (uint32_t i = 0; pool != NULL && i < document->balanced_count; i++) {
+		const struct document_lanes *entry = &document->balanced[i];
+		json_t *tags = json_array(), *lanes = json_array();
+
+		for (uint32_t t = 0; t < entry->tag_count; t++)
+			json_array_append_new(tags, json_string(entry->tags[t]));
+		for (uint32_t l = 0; l < entry->lane_count; l++)
+			json_array_append_new(lanes, json_string(entry->lanes[l]));
+		if (strcmp(entry->pool, pool) == 0)
+			json_array_append_new(rows,
+				json_pack("{s:b, s:O, s:O}", "is_new", entry->is_new != 0, "tags",
+					tags, "lanes", lanes));
+		json_decref(tags);
+		json_decref(lanes);
+	}
+	return rows;
+}
+
+// The configuration as text that `apply` takes, and the cutover and lanes of one pool.
 void verb_config_export(struct server_call *call)
 {
 	const struct document *document = node_document(verbs_of(call)->node);
@@ -76,7 +99,9 @@ void verb_config_export(struct server_call *call)
 		return;
 	}
 	fclose(out);
-	call->result = json_pack("{s:I, s:s, s:o}", "generation", (json_int_t)document->generation,
-		"pools", text, "cutover", cutover ? cutover_json(cutover) : json_null());
+	call->result =
+		json_pack("{s:I, s:s, s:o, s:o}", "generation", (json_int_t)document->generation,
+			"pools", text, "cutover", cutover ? cutover_json(cutover) : json_null(),
+			"balanced", balanced_json(document, pool));
 	free(text);
 }

@@ -181,5 +181,16 @@ json "6,000 backends" 0 '.changed' apply -f "$work/big.yaml"
 [ "$(curl -s "http://127.0.0.1:$port/metrics" | grep -vc '^#')" -lt 2000 ]
 result $? "the number of series does not follow the number of backends"
 
+sed 's/version: v2, points: 4/version: v3, points: 16/; s/name: big$/name: web/' "$work/big.yaml" >"$work/v3.yaml"
+echo 'services: [{name: https, address: 203.0.113.10, protocol: tcp, ports: [443], pool: web, tunnel: {type: gue}}]' >>"$work/v3.yaml"
+json "v3 rings" 0 '.changed' apply -f "$work/v3.yaml" --force --reason test
+node_digest=$("$ringway" ring list --json | jq -r '.rings[] | select(.name == "web") | .spec_digest')
+json "the CLI builds the balanced ring that the node has" 0 \
+	".spec_digest == \"$node_digest\" and .hottest_ratio < 1.05 and .cv_share < 0.02" ring show web
+run 0 backend set web b7 --weight 2
+node_digest=$("$ringway" ring list --json | jq -r '.rings[] | select(.name == "web") | .spec_digest')
+json "and the repaired one" 0 ".spec_digest == \"$node_digest\"" ring show web
+json "which another fresh one is not" 0 '.churn_share > 0.01' ring diff web web@v3:15
+
 stop -TERM
 finish

@@ -218,6 +218,32 @@ static void memory_is_that_of_the_three_versions(void)
 	json_decref(result);
 }
 
+// What v3 is for: the spread of thousands of points a backend, at a few.
+static void a_balanced_ring_beats_the_formula(void)
+{
+	json_t *result = SIMULATE(0, "-b", "500", "--ring", "v3");
+	const json_t *balanced = json_object_get(result, "balanced");
+	const json_t *v3 = json_array_get(json_object_get(result, "memory"), 2);
+
+	CU_ASSERT(real_at(balanced, "cv_share") < 0.01);
+	CU_ASSERT(real_at(balanced, "hottest_ratio") < 1.03);
+	CU_ASSERT(real_at(result, "simulated_cv_share") > 0.2);
+	CU_ASSERT_EQUAL(real_at(v3, "core_bytes"), real_at(balanced, "core_bytes"));
+	json_decref(result);
+	// Weights are shares: the number of points does not grow with them.
+	result = SIMULATE(0, "-b", "100", "--weights", "1,2,625", "--ring", "v3");
+	balanced = json_object_get(result, "balanced");
+	CU_ASSERT(real_at(balanced, "points") < 2500);
+	CU_ASSERT(real_at(balanced, "hottest_ratio") < 1.03);
+	json_decref(result);
+	result = SIMULATE(0, "-b", "200", "--target-cv", "1%");
+	CU_ASSERT_TRUE(json_is_true(json_object_get(
+		json_array_get(json_object_get(result, "versions"), 2), "reached")));
+	CU_ASSERT(real_at(json_array_get(json_object_get(result, "versions"), 2),
+			  "points_per_weight") <= 16);
+	json_decref(result);
+}
+
 static void a_sweep_is_a_table_and_a_picture(void)
 {
 	char path[] = "/tmp/ringway-sweep-XXXXXX", text[256] = "";
@@ -270,6 +296,7 @@ int main(void)
 		{"weighted_rings_keep_to_the_weighted_formula",
 			weighted_rings_keep_to_the_weighted_formula},
 		{"memory_is_that_of_the_three_versions", memory_is_that_of_the_three_versions},
+		{"a_balanced_ring_beats_the_formula", a_balanced_ring_beats_the_formula},
 		{"a_sweep_is_a_table_and_a_picture", a_sweep_is_a_table_and_a_picture},
 		{"bad_models_are_refused", bad_models_are_refused},
 	};
