@@ -41,7 +41,8 @@ static bool is_classifiable(const struct packet *packet)
 		(packet->key.protocol == IPPROTO_TCP || packet->key.protocol == IPPROTO_UDP);
 }
 
-// Packets that belong to no service by their ports: settled here, or by an earlier fragment.
+// Packets that belong to no service by their ports: settled here. Later fragments wait for their first one, which is mostly
+// in the same burst.
 static void classify_rest(struct pipeline_worker *worker, struct burst *burst, unsigned place)
 {
 	struct packet *packet = &burst->packets[place];
@@ -54,8 +55,8 @@ static void classify_rest(struct pipeline_worker *worker, struct burst *burst, u
 		slow_discovery(worker, packet);
 	else if (!(packet->flags & PACKET_FRAGMENT_LATER))
 		slow_no_service(worker, packet);
-	else if (slow_later_fragment(worker, burst, place))
-		burst->flows[burst->flow_count++] = (uint8_t)place;
+	else
+		burst->late[burst->late_count++] = (uint8_t)place;
 }
 
 // Hashes the keys of packets that may have a service, and asks for their buckets of the flow table: services are looked
@@ -182,6 +183,21 @@ static void look_up(struct pipeline_worker *worker, struct burst *burst)
 	}
 }
 
+// Later fragments go the way of their first ones, once those of this burst have theirs.
+static void follow_first_fragments(struct pipeline_worker *worker, struct burst *burst)
+{
+	for (unsigned n = 0; n < burst->flow_count; n++) {
+		const struct packet *packet = &burst->packets[burst->flows[n]];
+
+		if (packet->flags & PACKET_FRAGMENT && packet->verdict == PACKET_PENDING)
+			slow_first_fragment(worker, packet, burst->uses_new[burst->flows[n]]);
+	}
+	for (unsigned n = 0; n < burst->late_count; n++) {
+		if (slow_later_fragment(worker, burst, burst->late[n]))
+			burst->flows[burst->flow_count++] = burst->late[n];
+	}
+}
+
 // Books what was chosen, by packets and bytes as they came.
 static void account(struct pipeline_worker *worker, struct burst *burst, unsigned place)
 {
@@ -268,6 +284,7 @@ void pipeline_burst(struct pipeline_worker *worker, struct packet *packets, unsi
 	burst->count = count;
 	burst->candidate_count = 0;
 	burst->flow_count = 0;
+	burst->late_count = 0;
 	burst->stateful_count = 0;
 	burst->miss_count = 0;
 	begin(worker, packets, count);
@@ -278,11 +295,13 @@ void pipeline_burst(struct pipeline_worker *worker, struct packet *packets, unsi
 		hash(worker, burst, first, past);
 	}
 	classify(worker, burst);
-	if (burst->flow_count == 0)
+	if (burst->flow_count + burst->late_count == 0)
 		return;
 	look_up(worker, burst);
 	if (burst->miss_count > 0)
 		select_burst(worker, burst);
+	if (burst->late_count > 0)
+		follow_first_fragments(worker, burst);
 	route(worker, burst);
 	encapsulate(worker, burst);
 	next_hop(worker, burst);

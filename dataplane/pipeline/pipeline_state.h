@@ -48,6 +48,10 @@ struct burst {
 	uint8_t flows[PACKET_BURST];
 	const struct snapshot_service *services[PACKET_BURST];
 
+	// later fragments, which follow their first ones after selection
+	unsigned late_count;
+	uint8_t late[PACKET_BURST];
+
 	// flow table
 	unsigned stateful_count;
 	uint8_t stateful[PACKET_BURST];

@@ -400,6 +400,33 @@ static void later_fragments_follow_the_first_on_any_worker(void)
 	node_free(&node);
 }
 
+// The usual case of a sender: all fragments of a datagram arrive at once; and the network may have turned them round.
+static void later_fragments_follow_a_first_one_of_the_same_burst(void)
+{
+	static const unsigned offsets[][3] = {{0, 808, 1608}, {808, 0, 1608}, {1608, 808, 0}};
+	struct node node;
+
+	flows_node(&node);
+	for (uint32_t order = 0; order < 3; order++) {
+		struct packet packets[3];
+
+		for (unsigned i = 0; i < 3; i++) {
+			fragment(70 + order, offsets[order][i], offsets[order][i] != 1608);
+			packet_load(&packets[i], &in, PACKET_HEADROOM_MIN, 64);
+		}
+		node_run_burst(&node, 0, packets, 3);
+		for (unsigned i = 0; i < 3; i++) {
+			CU_ASSERT_EQUAL(packets[i].verdict, PACKET_FORWARD);
+			CU_ASSERT_EQUAL(packets[i].backend, packets[0].backend);
+			packet_unload(&packets[i]);
+		}
+		flows_check_balance(&node);
+	}
+	CU_ASSERT_EQUAL(node_counter(&node, COUNTER_fragment_routed), 6);
+	CU_ASSERT_EQUAL(node_drops(&node, DROP_fragment_unknown), 0);
+	node_free(&node);
+}
+
 static void later_fragments_of_a_backend_that_left_are_dropped(void)
 {
 	struct node node;
@@ -562,6 +589,8 @@ static const struct test_case cases[] = {
 		icmp_error_about_nothing_balanced_is_dropped_by_name},
 	{"later_fragments_follow_the_first_on_any_worker",
 		later_fragments_follow_the_first_on_any_worker},
+	{"later_fragments_follow_a_first_one_of_the_same_burst",
+		later_fragments_follow_a_first_one_of_the_same_burst},
 	{"later_fragments_of_a_backend_that_left_are_dropped",
 		later_fragments_of_a_backend_that_left_are_dropped},
 	{"packet_too_big_for_the_tunnel_is_answered_up_to_a_rate",
