@@ -4,7 +4,8 @@
 // A change runs parse, validate, compare-and-swap commit, ring build, snapshot, dataplane. An error before the
 // commit changes nothing. An error after it (dataplane absent or refusing) leaves the commit, keeps the dataplane
 // on what it has, is told in the outcome, and is tried again by a timer.
-// Context: the daemon's one thread. Calls may wait for the dataplane, at most NODE_DATAPLANE_WAIT_MS.
+// Context: the daemon's one thread. Calls may wait for the dataplane, at most NODE_DATAPLANE_WAIT_MS and 1 s for every
+// 32 MiB of a new snapshot.
 #pragma once
 
 #include "common/ipc.h"
