@@ -4,6 +4,7 @@
 
 #include "common/selection.h"
 #include "control/config/edit.h"
+#include "control/ring/walk.h"
 #include "control/store/store.h"
 #include "tests/lib/suite.h"
 
@@ -497,6 +498,120 @@ static int entry_count(
 	return 0;
 }
 
+// A pool of v3 with equal backends, all but the one that a number names.
+static void v3_text(char *ret, size_t room, unsigned count, unsigned left_out)
+{
+	size_t used = (size_t)snprintf(ret, room,
+		"services:\n"
+		"  - {name: all, address: 203.0.113.1, protocol: tcp, pool: web}\n"
+		"  - {name: same, address: 203.0.113.2, protocol: tcp, pool: web, requires: [x]}\n"
+		"pools:\n- name: web\n  ring: {version: v3}\n  backends:\n");
+
+	for (unsigned i = 0; i < count; i++) {
+		if (i != left_out)
+			used += (size_t)snprintf(ret + used, room - used,
+				"  - {name: b%u, address: 10.0.%u.%u, tags: [x]}\n", i, i / 256,
+				i % 256);
+	}
+}
+
+static double hottest(const struct ring *ring)
+{
+	uint32_t members = ring->header->member_count;
+	uint64_t *arcs = calloc(members, sizeof(*arcs));
+	uint64_t most = 0;
+
+	ring_shares(ring, arcs);
+	for (uint32_t i = 0; i < members; i++)
+		most = arcs[i] > most ? arcs[i] : most;
+	free(arcs);
+	return (double)most * members / (double)RING_CIRCLE;
+}
+
+static void v3_is_balanced_and_a_change_moves_little(void)
+{
+	static char text[65536];
+	struct node *node = fresh();
+	struct ring before, after;
+	const char *reason;
+	void *kept;
+	double moved;
+
+	v3_text(text, sizeof(text), 500, UINT32_MAX);
+	CU_ASSERT_EQUAL_FATAL(apply(node, "pools: []\n"), NODE_OK);
+	CU_ASSERT_EQUAL_FATAL(apply(node, text), NODE_OK);
+	// Tags that choose all members make no ring of their own.
+	CU_ASSERT_EQUAL(node_snapshot(node)->ring_count, 1);
+	CU_ASSERT_TRUE(hottest(&node_snapshot(node)->rings[0]) < 1.03);
+	kept = aligned_alloc(RING_ALIGN, node_snapshot(node)->rings[0].header->bytes);
+	memcpy(kept, node_snapshot(node)->rings[0].header,
+		node_snapshot(node)->rings[0].header->bytes);
+	CU_ASSERT_EQUAL_FATAL(
+		ring_open(kept, ((struct ring_header *)kept)->bytes, &before, &reason), 0);
+
+	v3_text(text, sizeof(text), 500, 17);
+	CU_ASSERT_EQUAL(apply(node, text), NODE_OK);
+	after = node_snapshot(node)->rings[0];
+	moved = (double)ring_churn(&before, &after, NULL, NULL) / (double)RING_CIRCLE;
+	CU_ASSERT_TRUE(moved >= 0.9 / 500 && moved < 2.0 / 500);
+	CU_ASSERT_TRUE(hottest(&after) < 1.10);
+	free(kept);
+	node_close(node);
+}
+
+static void restart_keeps_what_was_chosen(void)
+{
+	static char text[65536];
+	struct node *node = fresh();
+	uint8_t digest[RING_DIGEST_BYTES];
+	uint64_t checksum;
+
+	CU_ASSERT_EQUAL_FATAL(apply(node, "pools: []\n"), NODE_OK);
+	v3_text(text, sizeof(text), 100, UINT32_MAX);
+	CU_ASSERT_EQUAL_FATAL(apply(node, text), NODE_OK);
+	// The repaired ring is not the one that would be chosen anew: history is in the document.
+	v3_text(text, sizeof(text), 100, 3);
+	CU_ASSERT_EQUAL_FATAL(apply(node, text), NODE_OK);
+	memcpy(digest, node_snapshot(node)->rings[0].header->spec_digest, sizeof(digest));
+	checksum = node_snapshot(node)->header->checksum;
+	node_close(node);
+	node = node_start();
+	CU_ASSERT_EQUAL(node_snapshot(node)->header->checksum, checksum);
+	CU_ASSERT_EQUAL(apply(node, "pools: []\n"), NODE_OK);
+	CU_ASSERT_EQUAL(node_document(node)->balanced_count, 0);
+	CU_ASSERT_EQUAL(apply(node, text), NODE_OK);
+	CU_ASSERT_NOT_EQUAL(
+		memcmp(digest, node_snapshot(node)->rings[0].header->spec_digest, sizeof(digest)),
+		0);
+	node_close(node);
+}
+
+static void cutover_to_v3_ends_with_its_lanes(void)
+{
+	struct node *node = fresh();
+	struct node_request request = request_of("cutover.retire");
+	struct node_outcome outcome;
+	uint8_t digest[RING_DIGEST_BYTES];
+
+	CU_ASSERT_EQUAL(cutover(node, RING_V3, 16, 1000000), NODE_OK);
+	CU_ASSERT_EQUAL(node_document(node)->balanced_count, 2);
+	memcpy(digest,
+		node_snapshot(node)
+			->rings[node_snapshot(node)->services[0].ring_new]
+			.header->spec_digest,
+		sizeof(digest));
+	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_OK);
+	node_outcome_free(&outcome);
+	CU_ASSERT_EQUAL(node_document(node)->balanced_count, 2);
+	CU_ASSERT_EQUAL(memcmp(digest,
+				node_snapshot(node)
+					->rings[node_snapshot(node)->services[0].ring_old]
+					.header->spec_digest,
+				sizeof(digest)),
+		0);
+	node_close(node);
+}
+
 static void every_change_is_in_the_audit_log(void)
 {
 	struct node *node = fresh();
@@ -580,6 +695,10 @@ int main(void)
 			another_ring_at_once_is_refused_without_force},
 		{"pool_in_a_cutover_stays", pool_in_a_cutover_stays},
 		{"restart_makes_the_same_snapshot", restart_makes_the_same_snapshot},
+		{"v3_is_balanced_and_a_change_moves_little",
+			v3_is_balanced_and_a_change_moves_little},
+		{"restart_keeps_what_was_chosen", restart_keeps_what_was_chosen},
+		{"cutover_to_v3_ends_with_its_lanes", cutover_to_v3_ends_with_its_lanes},
 		{"every_change_is_in_the_audit_log", every_change_is_in_the_audit_log},
 		{"unchanged_rings_are_not_built_again", unchanged_rings_are_not_built_again},
 		{"what_the_statistics_have_no_room_for_is_refused",
