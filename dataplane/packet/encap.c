@@ -14,13 +14,29 @@ static const struct {
 	[SNAPSHOT_TUNNEL_GRE] = {sizeof(struct wire_gre), WIRE_PROTO_GRE},
 };
 
-unsigned encap_overhead(unsigned tunnel, unsigned outer_family)
+// What decides which code a packet needs. encap_burst() runs the usual shapes as constants: then a compiler drops the
+// branches of all others: 135 instructions a packet instead of 230 (callgrind).
+struct shape {
+	unsigned tunnel; // enum snapshot_tunnel
+	unsigned outer;  // families
+	unsigned inner;
+	bool tagged; // the frame came with tags or leaves with one
+};
+
+#define SHAPED static inline __attribute__((always_inline))
+
+SHAPED unsigned overhead_of(unsigned tunnel, unsigned outer_family)
 {
 	if (tunnel >= SNAPSHOT_TUNNEL_L2)
 		return 0;
 	return shims[tunnel].bytes +
 		(unsigned)(outer_family == ADDR_V6 ? sizeof(struct wire_ip6)
 						   : sizeof(struct wire_ip4));
+}
+
+unsigned encap_overhead(unsigned tunnel, unsigned outer_family)
+{
+	return overhead_of(tunnel, outer_family);
 }
 
 unsigned encap_inner_mtu(const struct encap_job *job)
@@ -32,7 +48,7 @@ unsigned encap_inner_mtu(const struct encap_job *job)
 
 // The inner header's share of forwarding. Adding 1 to the checksum's high byte is RFC 1624 equation 3 for a TTL that
 // falls by one; 0xffff, the other zero, is never stored, since a header is not all zero.
-static void decrement_ttl(uint8_t *l3, unsigned family)
+SHAPED void decrement_ttl(uint8_t *l3, unsigned family)
 {
 	if (family == ADDR_V6) {
 		((struct wire_ip6 *)l3)->hop_limit--;
@@ -45,7 +61,7 @@ static void decrement_ttl(uint8_t *l3, unsigned family)
 	ip->ttl--;
 }
 
-static unsigned inner_ttl(const uint8_t *l3, unsigned family)
+SHAPED unsigned inner_ttl(const uint8_t *l3, unsigned family)
 {
 	return family == ADDR_V6 ? ((const struct wire_ip6 *)l3)->hop_limit
 				 : ((const struct wire_ip4 *)l3)->ttl;
@@ -75,7 +91,7 @@ static void write_gre(uint8_t *at, unsigned inner_family)
 }
 
 // The outer source of a job: the service's prefix or the port's address, or NULL.
-static const struct ip_addr *outer_source(
+SHAPED const struct ip_addr *outer_source(
 	const struct encap_job *job, unsigned family, unsigned *ret_bits)
 {
 	const struct snapshot_service *service = job->service;
@@ -92,7 +108,7 @@ static const struct ip_addr *outer_source(
 
 // Puts the flow's hash into the host bits of an address: the last 32 bits at most, a few billion values being
 // enough for any RSS. last: the last four bytes; prefix: how many of their bits stay.
-static void mix_entropy(uint8_t last[4], int prefix, uint32_t entropy)
+SHAPED void mix_entropy(uint8_t last[4], int prefix, uint32_t entropy)
 {
 	uint32_t host = prefix >= 32 ? 0 : UINT32_MAX >> (prefix > 0 ? prefix : 0);
 	uint32_t word;
@@ -102,7 +118,7 @@ static void mix_entropy(uint8_t last[4], int prefix, uint32_t entropy)
 	memcpy(last, &word, sizeof(word));
 }
 
-static void write_outer4(uint8_t *at, struct header *header, const struct ip_addr *source,
+SHAPED void write_outer4(uint8_t *at, struct header *header, const struct ip_addr *source,
 	unsigned bits, uint32_t hash)
 {
 	uint8_t mixed[4];
@@ -113,7 +129,7 @@ static void write_outer4(uint8_t *at, struct header *header, const struct ip_add
 	header_write4(at, header);
 }
 
-static void write_outer6(uint8_t *at, struct header *header, const struct ip_addr *source,
+SHAPED void write_outer6(uint8_t *at, struct header *header, const struct ip_addr *source,
 	unsigned bits, uint32_t hash)
 {
 	uint8_t mixed[16];
@@ -173,13 +189,14 @@ static bool is_tagged(const struct packet *packet, const struct encap_port *port
 
 // Puts the Ethernet header in front of an outer header: tags and type, not the MAC addresses. Untagged frames do
 // without the sums over tags: 2.5 ns a packet (tests/bench/bench_packet.c).
-static void write_link(struct packet *packet, unsigned overhead, const struct encap_job *job)
+SHAPED void write_link(struct packet *packet, const struct encap_job *job, struct shape shape)
 {
+	unsigned overhead = overhead_of(shape.tunnel, shape.outer);
 	uint8_t *l3 = packet->data + packet->l3_offset - overhead;
-	uint16_t type_be = job->destination->family == ADDR_V6 ? htobe16(WIRE_ETHERTYPE_IP6)
-							       : htobe16(WIRE_ETHERTYPE_IP4);
+	uint16_t type_be =
+		shape.outer == ADDR_V6 ? htobe16(WIRE_ETHERTYPE_IP6) : htobe16(WIRE_ETHERTYPE_IP4);
 
-	if (is_tagged(packet, job->port)) {
+	if (shape.tagged) {
 		write_tagged_link(packet, l3, job->port);
 	} else {
 		packet->data -= overhead;
@@ -190,7 +207,7 @@ static void write_link(struct packet *packet, unsigned overhead, const struct en
 }
 
 // The frame ends with its IP packet: Ethernet padding inside a tunnel would be padding no more.
-static void cut_padding(struct packet *packet)
+SHAPED void cut_padding(struct packet *packet)
 {
 	uint32_t length = (uint32_t)packet->l3_offset + packet->l3_length;
 
@@ -198,35 +215,34 @@ static void cut_padding(struct packet *packet)
 	packet->length = length;
 }
 
-static void write_tunnel(struct packet *packet, const struct encap_job *job,
-	const struct ip_addr *source, unsigned bits)
+SHAPED void write_tunnel(struct packet *packet, const struct encap_job *job,
+	const struct ip_addr *source, unsigned bits, struct shape shape)
 {
-	unsigned tunnel = job->service->tunnel;
-	unsigned family = job->destination->family;
-	unsigned overhead = encap_overhead(tunnel, family);
+	unsigned overhead = overhead_of(shape.tunnel, shape.outer);
+	unsigned shim = shims[shape.tunnel].bytes;
 	uint8_t *l3 = packet->data + packet->l3_offset;
-	uint8_t inner_protocol = packet->family == ADDR_V6 ? WIRE_PROTO_IP6 : WIRE_PROTO_IP4;
+	uint8_t inner_protocol = shape.inner == ADDR_V6 ? WIRE_PROTO_IP6 : WIRE_PROTO_IP4;
 	struct header header = {
 		.destination = job->destination->bytes,
-		.payload = shims[tunnel].bytes + packet->l3_length,
+		.payload = shim + packet->l3_length,
 		// DSCP and ECN are copied outwards: RFC 2983 section 4.1 (uniform model), RFC 6040 section 4.1
 		// (normal mode, CE included), which asks the decapsulator to carry marks back in.
-		.class = header_class(l3, packet->family),
+		.class = header_class(l3, shape.inner),
 		.ttl = ENCAP_TTL,
-		.protocol = shims[tunnel].protocol ? shims[tunnel].protocol : inner_protocol,
+		.protocol = shape.tunnel == SNAPSHOT_TUNNEL_IPIP ? inner_protocol
+								 : shims[shape.tunnel].protocol,
 	};
 
-	write_link(packet, overhead, job);
-	if (tunnel == SNAPSHOT_TUNNEL_GUE)
-		write_gue(l3 - shims[tunnel].bytes, packet, job->service->gue_port_be,
-			inner_protocol);
-	else if (tunnel == SNAPSHOT_TUNNEL_GRE)
-		write_gre(l3 - shims[tunnel].bytes, packet->family);
-	if (family == ADDR_V6)
+	write_link(packet, job, shape);
+	if (shape.tunnel == SNAPSHOT_TUNNEL_GUE)
+		write_gue(l3 - shim, packet, job->service->gue_port_be, inner_protocol);
+	else if (shape.tunnel == SNAPSHOT_TUNNEL_GRE)
+		write_gre(l3 - shim, shape.inner);
+	if (shape.outer == ADDR_V6)
 		write_outer6(l3 - overhead, &header, source, bits, (uint32_t)packet->hash);
 	else
 		write_outer4(l3 - overhead, &header, source, bits, (uint32_t)packet->hash);
-	packet->family = (uint8_t)family;
+	packet->family = (uint8_t)shape.outer;
 	packet->l3_length = (uint16_t)(packet->l3_length + overhead);
 	packet->l4_offset = 0;
 }
@@ -241,21 +257,20 @@ static void relink(struct packet *packet, uint8_t *l3, const struct encap_port *
 	memcpy(l3 - sizeof(type_be), &type_be, sizeof(type_be));
 }
 
-static bool has_headroom(
-	const struct packet *packet, unsigned overhead, const struct encap_port *port)
+SHAPED bool has_headroom(const struct packet *packet, unsigned overhead,
+	const struct encap_port *port, struct shape shape)
 {
-	if (!is_tagged(packet, port))
+	if (!shape.tagged)
 		return packet->headroom >= overhead;
 	return (uint32_t)packet->headroom + packet->l3_offset >=
 		overhead + sizeof(struct wire_ethernet) + tag_bytes_out(packet, port);
 }
 
 // Returns the reason to drop, or DROP_COUNT.
-static unsigned encap_packet(struct packet *packet, const struct encap_job *job)
+SHAPED unsigned encap_packet(struct packet *packet, const struct encap_job *job, struct shape shape)
 {
-	bool is_tunnel = job->service->tunnel != SNAPSHOT_TUNNEL_L2;
-	unsigned family = job->destination->family;
-	unsigned overhead = encap_overhead(job->service->tunnel, family);
+	bool is_tunnel = shape.tunnel != SNAPSHOT_TUNNEL_L2;
+	unsigned overhead = overhead_of(shape.tunnel, shape.outer);
 	uint8_t *l3 = packet->data + packet->l3_offset;
 	const struct ip_addr *source = NULL;
 	unsigned bits = 0;
@@ -265,24 +280,58 @@ static unsigned encap_packet(struct packet *packet, const struct encap_job *job)
 	// the link would send a copy.
 	if (packet->data[0] & 1)
 		return DROP_link_broadcast;
-	if (inner_ttl(l3, packet->family) < 2)
+	if (inner_ttl(l3, shape.inner) < 2)
 		return DROP_ttl_expired;
 	if (packet->l3_length + overhead > job->port->mtu)
 		return DROP_too_big;
-	if (!has_headroom(packet, overhead, job->port))
+	if (!has_headroom(packet, overhead, job->port, shape))
 		return DROP_no_headroom;
 	if (is_tunnel) {
-		source = outer_source(job, family, &bits);
+		source = outer_source(job, shape.outer, &bits);
 		if (source == NULL)
 			return DROP_no_source_address;
 	}
-	decrement_ttl(l3, packet->family);
+	decrement_ttl(l3, shape.inner);
 	cut_padding(packet);
 	if (is_tunnel)
-		write_tunnel(packet, job, source, bits);
-	else if (is_tagged(packet, job->port))
+		write_tunnel(packet, job, source, bits, shape);
+	else if (shape.tagged)
 		relink(packet, l3, job->port);
 	return DROP_COUNT;
+}
+
+// One byte for a shape: cheap to compute and to compare.
+static inline unsigned shape_code(struct shape shape)
+{
+	return shape.tunnel << 5 | (unsigned)(shape.outer == ADDR_V6) << 2 |
+		(unsigned)(shape.inner == ADDR_V6) << 1 | (unsigned)shape.tagged;
+}
+
+static __attribute__((noinline)) unsigned encap_any(
+	struct packet *packet, const struct encap_job *job, struct shape shape)
+{
+	return encap_packet(packet, job, shape);
+}
+
+static inline unsigned encap_one(struct packet *packet, const struct encap_job *job)
+{
+	const struct shape ipip4 = {SNAPSHOT_TUNNEL_IPIP, ADDR_V4, ADDR_V4, false};
+	const struct shape ipip46 = {SNAPSHOT_TUNNEL_IPIP, ADDR_V4, ADDR_V6, false};
+	const struct shape ipip6 = {SNAPSHOT_TUNNEL_IPIP, ADDR_V6, ADDR_V6, false};
+	const struct shape gue4 = {SNAPSHOT_TUNNEL_GUE, ADDR_V4, ADDR_V4, false};
+	struct shape shape = {job->service->tunnel, job->destination->family, packet->family,
+		is_tagged(packet, job->port)};
+	unsigned code = shape_code(shape);
+
+	if (code == shape_code(ipip4))
+		return encap_packet(packet, job, ipip4);
+	if (code == shape_code(ipip46))
+		return encap_packet(packet, job, ipip46);
+	if (code == shape_code(ipip6))
+		return encap_packet(packet, job, ipip6);
+	if (code == shape_code(gue4))
+		return encap_packet(packet, job, gue4);
+	return encap_any(packet, job, shape);
 }
 
 void encap_burst(struct packet *packets, const struct encap_job *jobs, unsigned count)
@@ -290,7 +339,7 @@ void encap_burst(struct packet *packets, const struct encap_job *jobs, unsigned 
 	for (unsigned i = 0; i < count; i++) {
 		if (packets[i].verdict != PACKET_PENDING)
 			continue;
-		unsigned reason = encap_packet(&packets[i], &jobs[i]);
+		unsigned reason = encap_one(&packets[i], &jobs[i]);
 
 		if (reason != DROP_COUNT) {
 			packets[i].verdict = PACKET_DROP;
