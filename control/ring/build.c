@@ -23,23 +23,41 @@ uint32_t points_bits(uint64_t generated, uint32_t slot_count)
 	return bits;
 }
 
+// Members and slots that may be added without another allocation.
+#define ROOM 16u
+
 int points_allocate(struct ring_points *points)
 {
-	points->entries = malloc(((size_t)points->generated + 1) * sizeof(*points->entries));
-	points->starts = calloc(((size_t)1 << points->bits) + 1, sizeof(*points->starts));
-	points->backends = calloc((size_t)points->member_count + 1, sizeof(*points->backends));
-	points->slots = calloc((size_t)points->slot_count + 1, sizeof(*points->slots));
-	return points->entries && points->starts && points->backends && points->slots ? 0 : -ENOMEM;
+	size_t prefixes = (size_t)1 << points->bits;
+	size_t places = points->generated + points_slack(points->generated) * prefixes + 1;
+
+	points->member_room = points->member_count + ROOM;
+	points->slot_room = points->slot_count + ROOM;
+	points->entries = malloc(places * sizeof(*points->entries));
+	points->starts = calloc(prefixes + 1, sizeof(*points->starts));
+	points->sizes = calloc(prefixes, sizeof(*points->sizes));
+	points->backends = calloc(points->member_room, sizeof(*points->backends));
+	points->slots = calloc(points->slot_room, sizeof(*points->slots));
+	return points->entries && points->starts && points->sizes && points->backends &&
+			points->slots
+		? 0
+		: -ENOMEM;
+}
+
+void points_release(struct ring_points *points)
+{
+	free(points->entries);
+	free(points->starts);
+	free(points->sizes);
+	free(points->backends);
+	free(points->slots);
 }
 
 void ring_points_free(struct ring_points *points)
 {
 	if (points == NULL)
 		return;
-	free(points->entries);
-	free(points->starts);
-	free(points->backends);
-	free(points->slots);
+	points_release(points);
 	free(points);
 }
 
@@ -120,6 +138,7 @@ void points_generate(const struct points_maker *maker, const struct ring_slot *s
 static bool add_up(struct ring_points *points, uint8_t *offsets, uint32_t run_bits)
 {
 	uint32_t runs = UINT32_C(1) << (run_bits - points->bits), start = 0;
+	uint32_t slack = points_slack(points->generated), total = 0;
 	bool fits = true;
 
 	for (uint32_t prefix = 0; prefix >> points->bits == 0; prefix++) {
@@ -134,10 +153,12 @@ static bool add_up(struct ring_points *points, uint8_t *offsets, uint32_t run_bi
 		}
 		fits &= sum <= UINT8_MAX;
 		offsets += runs;
-		start += sum;
+		points->sizes[prefix] = sum;
+		start += sum + slack;
+		total += sum;
 	}
 	points->starts[UINT32_C(1) << points->bits] = start;
-	return fits && start == points->generated;
+	return fits && total == points->generated;
 }
 
 static void gather_point(void *context, uint32_t slot, const uint32_t *hashes, uint32_t count)
@@ -151,21 +172,22 @@ static void gather_point(void *context, uint32_t slot, const uint32_t *hashes, u
 int points_sort_crowded(struct ring_points *points, const struct points_maker *maker)
 {
 	uint64_t *keys = malloc((size_t)points->generated * 2 * sizeof(*keys)), *next = keys;
-	uint32_t prefix = 0;
+	uint32_t slack = points_slack(points->generated), at = 0;
 
 	if (keys == NULL)
 		return -ENOMEM;
 	points_generate(maker, points->slots, points->slot_count, gather_point, &next);
 	sort_u64(keys, keys + points->generated, points->generated);
-	for (uint32_t i = 0; i < points->generated; i++) {
-		uint32_t hash = (uint32_t)(keys[i] >> 32);
+	for (uint32_t prefix = 0; prefix >> points->bits == 0; prefix++) {
+		uint32_t first = at, start = at + prefix * slack;
 
-		while (prefix <= hash >> (32 - points->bits))
-			points->starts[prefix++] = i;
-		points->entries[i] = hash << points->bits | (uint32_t)keys[i];
+		for (; at < points->generated && keys[at] >> (64 - points->bits) == prefix; at++)
+			points->entries[start + at - first] =
+				(uint32_t)(keys[at] >> 32) << points->bits | (uint32_t)keys[at];
+		points->starts[prefix] = start;
+		points->sizes[prefix] = at - first;
 	}
-	while (prefix >> points->bits < 1 || prefix == UINT32_C(1) << points->bits)
-		points->starts[prefix++] = points->generated;
+	points->starts[UINT32_C(1) << points->bits] = at + (slack << points->bits);
 	free(keys);
 	return 0;
 }
@@ -200,8 +222,7 @@ int points_sort(struct ring_points *points, const struct points_maker *maker)
 	if (!fits)
 		return points_sort_crowded(points, maker);
 	for (uint32_t prefix = 0; prefix >> points->bits == 0; prefix++)
-		kernels->sort(points->entries + points->starts[prefix],
-			points->starts[prefix + 1] - points->starts[prefix]);
+		kernels->sort(points->entries + points->starts[prefix], points->sizes[prefix]);
 	return 0;
 }
 

@@ -12,7 +12,7 @@
 struct cut {
 	const struct ring_points *points;
 	uint32_t prefix;
-	uint32_t entry;
+	uint32_t entry; // in the prefix
 };
 
 // v3's order of those who share a hash. Fair: the mix treats everybody alike, so no backend loses more ties than
@@ -53,10 +53,11 @@ static uint32_t cut_next(struct cut *cut, struct writer_point ret[WRITER_BLOCK])
 {
 	const struct ring_points *points = cut->points;
 	uint32_t bits = points->bits, slot_mask = (UINT32_C(1) << bits) - 1;
-	uint32_t taken = 0, i = cut->entry;
+	uint32_t taken = 0;
 
-	for (; cut->prefix >> bits == 0; cut->prefix++) {
-		uint32_t end = points->starts[cut->prefix + 1];
+	for (; cut->prefix >> bits == 0; cut->prefix++, cut->entry = 0) {
+		uint32_t i = points->starts[cut->prefix] + cut->entry;
+		uint32_t end = points->starts[cut->prefix] + points->sizes[cut->prefix];
 		uint32_t top = cut->prefix << (32 - bits);
 
 		while (i < end && taken < WRITER_BLOCK) {
@@ -71,10 +72,10 @@ static uint32_t cut_next(struct cut *cut, struct writer_point ret[WRITER_BLOCK])
 			ret[taken++] = (struct writer_point){hash, owner};
 			i = next;
 		}
+		cut->entry = i - points->starts[cut->prefix];
 		if (taken == WRITER_BLOCK)
 			break;
 	}
-	cut->entry = i;
 	return taken;
 }
 

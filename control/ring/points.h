@@ -30,19 +30,32 @@ struct ring_points {
 	uint32_t bits; // of the prefix; 2^bits >= slot_count
 	uint32_t slot_count;
 	uint32_t member_count;
-	uint32_t *entries;  // [generated] hash << bits | slot, ascending by hash, then by slot
-	uint32_t *starts;   // [2^bits + 1] where each prefix starts in entries
-	uint32_t *backends; // [member_count] ids by owner
-	struct ring_slot *slots;
+	uint32_t *entries;       // hash << bits | slot; in a prefix ascending by hash, then by slot
+	uint32_t *starts;        // [2^bits + 1] where the room of each prefix starts in entries
+	uint32_t *sizes;         // [2^bits] entries in each prefix; the rest of its room is free
+	uint32_t *backends;      // [member_room] ids by owner
+	struct ring_slot *slots; // [slot_room]
+	uint32_t member_room;
+	uint32_t slot_room;
 	uint32_t distinct;    // points after the cut; valid with index_width
 	uint32_t index_width; // of the v3 image; 0: not looked at yet
 };
 
+// Free places of each prefix, so that a change of one member moves a few entries instead of all. Rings of millions of
+// points have none: there memory counts.
+static inline uint32_t points_slack(uint64_t generated)
+{
+	return generated <= 1u << 21 ? 4 : 0;
+}
+
 // Bits of the prefix of entries: enough for the slots, and about 64 entries a prefix.
 uint32_t points_bits(uint64_t generated, uint32_t slot_count);
 
-// Allocates the arrays for counts that are set. Returns 0 or -ENOMEM; ring_points_free() undoes it.
+// Allocates the arrays for counts that are set. Returns 0 or -ENOMEM; points_release() undoes it.
 int points_allocate(struct ring_points *points);
+
+// Frees the arrays, not the structure.
+void points_release(struct ring_points *points);
 
 // Fills points_slot_count() slots of a normalised specification, in member order.
 void points_fill_slots(const struct chain_tables *tables, const struct ring_spec *spec,

@@ -256,53 +256,72 @@ uint64_t ring_spec_points(const struct ring_spec *spec)
 	return weights * spec->points;
 }
 
-static void digest_u32(XXH3_state_t *state, uint32_t value)
+// Collects what is digested, since many small updates cost more than the hash.
+struct digest {
+	XXH3_state_t state;
+	uint32_t filled;
+	uint8_t buffer[4096];
+};
+
+static void digest_bytes(struct digest *digest, const void *bytes, uint32_t length)
+{
+	if (length > sizeof(digest->buffer) - digest->filled) {
+		XXH3_128bits_update(&digest->state, digest->buffer, digest->filled);
+		digest->filled = 0;
+	}
+	memcpy(digest->buffer + digest->filled, bytes, length);
+	digest->filled += length;
+}
+
+static void digest_u32(struct digest *digest, uint32_t value)
 {
 	uint32_t bytes = htole32(value);
 
-	XXH3_128bits_update(state, &bytes, sizeof(bytes));
+	digest_bytes(digest, &bytes, sizeof(bytes));
 }
 
 static void digest_member(
-	XXH3_state_t *state, enum ring_seed seed, const struct ring_spec_member *member)
+	struct digest *digest, enum ring_seed seed, const struct ring_spec_member *member)
 {
 	uint32_t length = seed == RING_SEED_NGINX ? (uint32_t)strlen(member->text) : 0;
 
-	digest_u32(state, member->address.family);
-	XXH3_128bits_update(state, member->address.bytes, sizeof(member->address.bytes));
-	digest_u32(state, member->port);
-	digest_u32(state, member->weight);
-	digest_u32(state, length);
+	digest_u32(digest, member->address.family);
+	digest_bytes(digest, member->address.bytes, sizeof(member->address.bytes));
+	digest_u32(digest, member->port);
+	digest_u32(digest, member->weight);
+	digest_u32(digest, length);
 	if (length > 0)
-		XXH3_128bits_update(state, member->text, length);
+		digest_bytes(digest, member->text, length);
 }
 
-static void digest_lane(XXH3_state_t *state, const struct ring_lane *lane)
+static void digest_lane(struct digest *digest, const struct ring_lane *lane)
 {
-	digest_u32(state, lane->address.family);
-	XXH3_128bits_update(state, lane->address.bytes, sizeof(lane->address.bytes));
-	digest_u32(state, lane->port);
-	digest_u32(state, lane->base);
-	digest_u32(state, (uint32_t)lane->mask);
-	digest_u32(state, (uint32_t)(lane->mask >> 32));
+	digest_u32(digest, lane->address.family);
+	digest_bytes(digest, lane->address.bytes, sizeof(lane->address.bytes));
+	digest_u32(digest, lane->port);
+	digest_u32(digest, lane->base);
+	digest_u32(digest, (uint32_t)lane->mask);
+	digest_u32(digest, (uint32_t)(lane->mask >> 32));
 }
 
 void ring_spec_digest(const struct ring_spec *spec, uint8_t ret[RING_DIGEST_BYTES])
 {
 	XXH128_canonical_t canonical;
-	XXH3_state_t state;
+	struct digest digest;
 
-	XXH3_128bits_reset(&state);
-	XXH3_128bits_update(&state, DIGEST_DOMAIN, sizeof(DIGEST_DOMAIN));
-	digest_u32(&state, spec->version);
-	digest_u32(&state, spec->seed);
-	digest_u32(&state, spec->points);
-	digest_u32(&state, spec->member_count);
+	digest.filled = 0;
+	XXH3_128bits_reset(&digest.state);
+	digest_bytes(&digest, DIGEST_DOMAIN, sizeof(DIGEST_DOMAIN));
+	digest_u32(&digest, spec->version);
+	digest_u32(&digest, spec->seed);
+	digest_u32(&digest, spec->points);
+	digest_u32(&digest, spec->member_count);
 	for (uint32_t i = 0; i < spec->member_count; i++)
-		digest_member(&state, spec->seed, &spec->members[i]);
+		digest_member(&digest, spec->seed, &spec->members[i]);
 	for (uint32_t i = 0; i < spec->lane_count; i++)
-		digest_lane(&state, &spec->lanes[i]);
-	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
+		digest_lane(&digest, &spec->lanes[i]);
+	XXH3_128bits_update(&digest.state, digest.buffer, digest.filled);
+	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&digest.state));
 	memcpy(ret, canonical.digest, RING_DIGEST_BYTES);
 }
 
