@@ -355,6 +355,28 @@ static void words_sort_from_any_order(void)
 	}
 }
 
+// The entries of all prefixes, one after the other.
+static uint32_t *copy_entries(const struct ring_points *points)
+{
+	uint32_t *copy = calloc(points->generated + 1, sizeof(*copy)), at = 0;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(copy);
+	for (uint32_t prefix = 0; prefix >> points->bits == 0; prefix++) {
+		memcpy(copy + at, points->entries + points->starts[prefix],
+			points->sizes[prefix] * sizeof(*copy));
+		at += points->sizes[prefix];
+	}
+	CU_ASSERT_EQUAL_FATAL(at, points->generated);
+	return copy;
+}
+
+static void forget_entries(struct ring_points *points)
+{
+	memset(points->starts, 0, (((size_t)1 << points->bits) + 1) * sizeof(*points->starts));
+	memset(points->sizes, 0, ((size_t)1 << points->bits) * sizeof(*points->sizes));
+	memset(points->entries, 0, points->generated * sizeof(*points->entries));
+}
+
 static void all_ways_to_sort_agree(void)
 {
 	struct ring_points *points;
@@ -366,28 +388,123 @@ static void all_ways_to_sort_agree(void)
 	ring_set_sequence(&set, 0x0a000000, 443);
 	CU_ASSERT_EQUAL_FATAL(ring_spec_normalise(&set.spec, &error), 0);
 	CU_ASSERT_EQUAL_FATAL(ring_points_build(&set.spec, &points), 0);
-	size_t entries = points->generated * sizeof(*points->entries);
-	size_t starts = (((size_t)1 << points->bits) + 1) * sizeof(*points->starts);
-	void *expected_entries = malloc(entries), *expected_starts = malloc(starts);
+	size_t bytes = points->generated * sizeof(*points->entries);
+	uint32_t *expected = copy_entries(points), *crowded, *plain;
 
-	memcpy(expected_entries, points->entries, entries);
-	memcpy(expected_starts, points->starts, starts);
-	memset(points->entries, 0, entries);
-	memset(points->starts, 0, starts);
 	chain_tables_fill(&maker.tables);
+	forget_entries(points);
 	CU_ASSERT_EQUAL_FATAL(points_sort_crowded(points, &maker), 0);
-	CU_ASSERT_EQUAL(memcmp(points->entries, expected_entries, entries), 0);
-	CU_ASSERT_EQUAL(memcmp(points->starts, expected_starts, starts), 0);
+	crowded = copy_entries(points);
+	CU_ASSERT_EQUAL(memcmp(crowded, expected, bytes), 0);
 	// And by the loops for every CPU, wherever the test runs.
-	memset(points->entries, 0, entries);
-	memset(points->starts, 0, starts);
+	forget_entries(points);
 	CU_ASSERT_EQUAL_FATAL(points_sort(points, &maker), 0);
-	CU_ASSERT_EQUAL(memcmp(points->entries, expected_entries, entries), 0);
-	CU_ASSERT_EQUAL(memcmp(points->starts, expected_starts, starts), 0);
-	free(expected_entries);
-	free(expected_starts);
+	plain = copy_entries(points);
+	CU_ASSERT_EQUAL(memcmp(plain, expected, bytes), 0);
+	free(plain);
+	free(crowded);
+	free(expected);
 	ring_points_free(points);
 	ring_set_free(&set);
+}
+
+static void *image_of(struct ring_points *points, size_t *ret_bytes)
+{
+	*ret_bytes = ring_points_image_bytes(points);
+	void *image = aligned_alloc(RING_ALIGN, *ret_bytes);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(image);
+	CU_ASSERT_EQUAL_FATAL(ring_points_write(points, image), 0);
+	return image;
+}
+
+// The points, changed step by step, are those of a fresh build.
+static void check_changed(struct ring_points *points, const struct ring_spec *spec)
+{
+	struct ring_points *fresh;
+	size_t bytes, fresh_bytes;
+
+	CU_ASSERT_EQUAL_FATAL(ring_points_build(spec, &fresh), 0);
+	void *image = image_of(points, &bytes), *fresh_image = image_of(fresh, &fresh_bytes);
+
+	CU_ASSERT_EQUAL_FATAL(bytes, fresh_bytes);
+	CU_ASSERT_EQUAL(memcmp(image, fresh_image, bytes), 0);
+	free(image);
+	free(fresh_image);
+	ring_points_free(fresh);
+}
+
+// Makes a random change of the members [0, count) of set, which has room for more, and tells what it was.
+static enum ring_change random_change(struct ring_set *set, uint64_t *state, uint32_t *ret_owner)
+{
+	struct ring_spec_member *members = set->spec.members;
+	uint32_t count = set->spec.member_count, owner = suite_random(state) % count;
+	uint64_t kind = suite_random(state) % 8;
+
+	*ret_owner = owner;
+	if (kind < 3 && count > 2) {
+		memmove(members + owner, members + owner + 1,
+			(count - owner - 1) * sizeof(*members));
+		set->spec.member_count--;
+		return RING_CHANGE_REMOVE;
+	}
+	if (kind < 5) {
+		members[owner].weight = 1 + suite_random(state) % 9;
+		return RING_CHANGE_WEIGHT;
+	}
+	// Behind owner, in address order: addresses are four apart at the start.
+	struct ring_spec_member added = members[owner];
+
+	added.address.bytes[3]++;
+	added.backend = 10000 + (uint32_t)(suite_random(state) % 1000);
+	added.weight = 1 + suite_random(state) % 3;
+	if (added.address.bytes[3] % 4 == 0 ||
+		(owner + 1 < count &&
+			addr_compare(&members[owner + 1].address, &added.address) <= 0)) {
+		members[owner].weight = 1;
+		return RING_CHANGE_WEIGHT;
+	}
+	memmove(members + owner + 2, members + owner + 1, (count - owner - 1) * sizeof(*members));
+	members[owner + 1] = added;
+	set->spec.member_count++;
+	*ret_owner = owner + 1;
+	return RING_CHANGE_ADD;
+}
+
+static void changes_equal_a_fresh_build(void)
+{
+	uint64_t state = suite_seed();
+	unsigned seen[3] = {0};
+
+	for (unsigned round = 0; round < 12; round++) {
+		enum ring_version version = RING_V1 + round % 3;
+		struct ring_points *points;
+		struct ring_error error;
+		struct ring_set set;
+
+		ring_set_init(&set, version, version == RING_V1 ? 160 : 37, 120);
+		for (uint32_t i = 0; i < 120; i++)
+			set.spec.members[i].address = (struct ip_addr){.family = ADDR_V4,
+				.bytes = {10, (uint8_t)round, (uint8_t)(i / 60),
+					(uint8_t)(i % 60 * 4)}};
+		set.spec.member_count = 60;
+		CU_ASSERT_EQUAL_FATAL(ring_spec_normalise(&set.spec, &error), 0);
+		CU_ASSERT_EQUAL_FATAL(ring_points_build(&set.spec, &points), 0);
+		for (unsigned step = 0; step < 80 && set.spec.member_count < 118; step++) {
+			uint32_t owner;
+			enum ring_change change = random_change(&set, &state, &owner);
+
+			seen[change]++;
+			CU_ASSERT_EQUAL_FATAL(ring_spec_normalise(&set.spec, &error), 0);
+			CU_ASSERT_EQUAL_FATAL(
+				ring_points_change(points, &set.spec, change, owner), 0);
+			check_changed(points, &set.spec);
+		}
+		ring_points_free(points);
+		ring_set_free(&set);
+	}
+	printf("# %u added, %u removed, %u re-weighted\n", seen[0], seen[1], seen[2]);
+	CU_ASSERT(seen[0] > 50 && seen[1] > 50 && seen[2] > 50);
 }
 
 static void points_digest_is_pinned(void)
@@ -425,6 +542,7 @@ int main(void)
 		{"failover_order_lists_everybody_once", failover_order_lists_everybody_once},
 		{"words_sort_from_any_order", words_sort_from_any_order},
 		{"all_ways_to_sort_agree", all_ways_to_sort_agree},
+		{"changes_equal_a_fresh_build", changes_equal_a_fresh_build},
 		{"points_digest_is_pinned", points_digest_is_pinned},
 	};
 
