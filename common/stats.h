@@ -74,7 +74,9 @@ struct stats_pool {
 	uint64_t new_flows_new; // picked on the new ring
 	uint64_t packets_old;
 	uint64_t packets_new;
-	uint64_t aborts_old; // early RSTs from clients, and SYNs repeated within the first packets
+	// Flows that aborted early, once each: a RST from the client within the first packets, the SYN again before any
+	// other packet, or nothing at all for 4 to 8 s after the SYN (the backend refused or was silent).
+	uint64_t aborts_old;
 	uint64_t aborts_new;
 	uint64_t drops_old; // no usable backend
 	uint64_t drops_new;

@@ -2,10 +2,14 @@
 // The flow table against its naive twin, and the rules that users care about one by one.
 #include "dataplane/table/flow_table.h"
 
+#include "common/hash.h"
+
 #include "tests/lib/suite.h"
 #include "tests/oracle/flow_list.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -604,6 +608,74 @@ static void table_of_another_id_space_or_seed_is_emptied(void)
 	free(table);
 }
 
+// Other cores read while the owner stores, evicts, reroutes and sweeps. Flow n only ever gets backends n * 16 .. n * 16 +
+// 15, so a word that mixes two flows, or two times, would show.
+enum {
+	SHARED_FLOWS = 4096
+};
+
+static atomic_bool stop;
+
+static uint64_t shared_hash(uint64_t n)
+{
+	return hash_splitmix64(n);
+}
+
+static void *own(void *argument)
+{
+	struct flow_table *table = argument;
+	uint64_t random = 1;
+	struct flow_sweep sweep;
+	uint32_t now_s = NOW;
+
+	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
+		uint64_t n = suite_random(&random) % SHARED_FLOWS;
+		struct flow_choice choice = {
+			.backend = (uint32_t)(n * 16 + suite_random(&random) % 16)};
+		struct flow_entry entry = find(table, shared_hash(n));
+
+		if (entry.slot == NULL)
+			flow_table_insert(table, shared_hash(n), n % FLOW_EVENT_COUNT, &choice,
+				&idle, &entry);
+		else if (n % 3 == 0)
+			flow_table_reroute(&entry, &choice);
+		else
+			flow_table_advance(table, &entry, FLOW_EVENT_DATA, &idle);
+		if (suite_random(&random) % 1000 == 0) {
+			flow_table_tick(table, now_s += 3);
+			flow_table_sweep(table, 64, &sweep);
+		}
+	}
+	return NULL;
+}
+
+static void readers_on_other_cores_see_whole_entries(void)
+{
+	struct flow_table *table = make(2048, NOW);
+	uint64_t random = suite_seed(), found = 0, wrong = 0;
+	pthread_t owner;
+
+	atomic_store(&stop, false);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&owner, NULL, own, table), 0);
+	for (unsigned i = 0; i < 2000000 || (found < 1000 && i < 200000000); i++) {
+		uint64_t n = suite_random(&random) % SHARED_FLOWS;
+		uint64_t word = flow_table_peek(
+			table, shared_hash(n), __atomic_load_n(&table->clock_s, __ATOMIC_RELAXED));
+
+		if (word == 0)
+			continue;
+		found++;
+		wrong += flow_word_backend(word) / 16 != n ||
+			flow_word_state(word) == FLOW_STATE_FREE ||
+			flow_word_state(word) >= FLOW_STATE_COUNT;
+	}
+	atomic_store(&stop, true);
+	pthread_join(owner, NULL);
+	CU_ASSERT(found >= 1000);
+	CU_ASSERT_EQUAL(wrong, 0);
+	free(table);
+}
+
 // The bound in flow_table.h: 8 / 2^26 for a full bucket. 16.8 million look-ups of absent flows in full buckets, expected
 // 2 false hits; more than 14 has a probability below 1e-7.
 static void false_hits_are_as_rare_as_promised(void)
@@ -665,6 +737,7 @@ static const struct test_case cases[] = {
 	{"table_that_does_not_match_is_refused", table_that_does_not_match_is_refused},
 	{"table_of_another_id_space_or_seed_is_emptied",
 		table_of_another_id_space_or_seed_is_emptied},
+	{"readers_on_other_cores_see_whole_entries", readers_on_other_cores_see_whole_entries},
 	{"false_hits_are_as_rare_as_promised", false_hits_are_as_rare_as_promised},
 };
 
