@@ -7,6 +7,7 @@
 #include "dataplane/io/log.h"
 #include "dataplane/io/persist.h"
 #include "dataplane/io/publish.h"
+#include "dataplane/packet/discovery.h"
 #include "dataplane/table/neighbour_table.h"
 
 #include <errno.h>
@@ -278,6 +279,21 @@ static void announce(struct dataplane *dataplane)
 		post(dataplane, &frame);
 }
 
+// Neighbours ask for an IPv6 address in a group; switches that snoop forget who is in it.
+static void join_groups(struct dataplane *dataplane)
+{
+	uint32_t now_s = dataplane->shared.now_s;
+	struct pipeline_frame frame;
+
+	if (now_s < dataplane->membership_due_s)
+		return;
+	dataplane->membership_due_s = now_s + DISCOVERY_MEMBERSHIP_S;
+	for (unsigned i = 0; pipeline_membership_frame(&dataplane->pipeline, i, &frame); i++) {
+		if (frame.length != 0)
+			post(dataplane, &frame);
+	}
+}
+
 static void set_clocks(struct dataplane *dataplane)
 {
 	uint64_t packet_ns = worker_clock_ns(dataplane->workers[0]);
@@ -324,6 +340,7 @@ void dataplane_tick(struct dataplane *dataplane)
 		&dataplane->pipeline, dataplane->shared.now_s, frames, FRAMES_MAX);
 	for (unsigned i = 0; i < count; i++)
 		post(dataplane, &frames[i]);
+	join_groups(dataplane);
 	for (uint32_t p = 0; p < dataplane->options->port_count; p++)
 		port_watch_link(&dataplane->ports[p]);
 }

@@ -6,7 +6,7 @@
 #include "dataplane/packet/packet.h"
 #include "dataplane/packet/wire.h"
 
-// Room for any message: Ethernet, a tag, IPv6, solicitation, one option.
+// Room for any message: Ethernet, a tag, IPv6, hop-by-hop options, membership report.
 #define DISCOVERY_FRAME_MAX 96u
 
 // What a message says.
@@ -45,4 +45,15 @@ unsigned discovery_write_question(
 // Writes a gratuitous ARP request (RFC 5227 section 3) or an unsolicited advertisement (RFC 4861 section 7.2.6) for
 // the sender's own address. Returns as discovery_write_question().
 unsigned discovery_write_announcement(
+	uint8_t *frame, unsigned capacity, const struct discovery_message *message);
+
+// How often membership reports are sent: within the query interval of RFC 3810 section 9.2, so that no switch forgets
+// us, whether somebody on the link asks or not.
+#define DISCOVERY_MEMBERSHIP_S 60u
+
+// Writes the MLDv2 report (RFC 3810 section 5.2) that joins the solicited-node group of the sender's own IPv6 address.
+// RFC 4861 section 7.2.1 asks for it: a switch that snoops sends solicitations only to those who joined.
+// The source is the unspecified address, since the sender may have no link-local one; switches must take it (RFC 3590).
+// Returns as discovery_write_question(); 0 for IPv4 as well.
+unsigned discovery_write_membership(
 	uint8_t *frame, unsigned capacity, const struct discovery_message *message);

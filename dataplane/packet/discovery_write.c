@@ -160,3 +160,48 @@ unsigned discovery_write_announcement(
 		write_unsolicited(frame, message);
 	return bytes;
 }
+
+// The report of a group, but for its checksum, which starts behind the options.
+static void write_report(uint8_t *l3, const uint8_t group[16])
+{
+	static const uint8_t unspecified[16];
+	static const uint8_t all_mld2_routers[16] = {0xff, 0x02, [15] = 0x16};
+	struct wire_mld_report report = {
+		.next_header = WIRE_PROTO_ICMP6,
+		.alert = {5, 2, 0, 0}, // for MLD
+		.padding = {1, 0},
+		.type = WIRE_ICMP6_MLD2_REPORT,
+		.record_count_be = htobe16(1),
+		.record_type = WIRE_MLD2_TO_EXCLUDE,
+	};
+	struct header header = {
+		.source = unspecified,
+		.destination = all_mld2_routers,
+		.payload = sizeof(report),
+		.ttl = 1,
+		.protocol = WIRE_PROTO_HOP_BY_HOP,
+	};
+	unsigned options = offsetof(struct wire_mld_report, type);
+
+	memcpy(report.group, group, sizeof(report.group));
+	header_write6(l3, &header);
+	report.checksum_be = header_icmp6_checksum(
+		(struct wire_ip6 *)l3, &report.type, (unsigned)sizeof(report) - options);
+	memcpy(l3 + sizeof(struct wire_ip6), &report, sizeof(report));
+}
+
+unsigned discovery_write_membership(
+	uint8_t *frame, unsigned capacity, const struct discovery_message *message)
+{
+	static const uint8_t destination[WIRE_MAC_BYTES] = {0x33, 0x33, 0, 0, 0, 0x16};
+	unsigned bytes = (unsigned)(sizeof(struct wire_ethernet) + sizeof(struct wire_ip6) +
+		sizeof(struct wire_mld_report) +
+		(message->vlan != 0 ? sizeof(struct wire_vlan) : 0));
+	uint8_t group[16];
+
+	if (message->sender.family != ADDR_V6 || bytes > capacity)
+		return 0;
+	solicited_node(group, message->sender.bytes);
+	write_report(write_link(frame, message, destination, WIRE_ETHERTYPE_IP6), group);
+	return bytes;
+}

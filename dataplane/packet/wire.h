@@ -165,6 +165,27 @@ struct wire_nd_option {
 	uint8_t mac[WIRE_MAC_BYTES];
 } WIRE_PACKED;
 
+// What a report of one group stands on the wire as: hop-by-hop options with a router alert (RFC 2711), the report and its
+// record (RFC 3810 sections 5.2 and 5.2.4).
+struct wire_mld_report {
+	uint8_t next_header;
+	uint8_t options_units;
+	uint8_t alert[4];
+	uint8_t padding[2];
+	uint8_t type;
+	uint8_t code;
+	uint16_t checksum_be;
+	uint16_t reserved_be;
+	uint16_t record_count_be;
+	uint8_t record_type;
+	uint8_t auxiliary_words;
+	uint16_t source_count_be;
+	uint8_t group[16];
+} WIRE_PACKED;
+
+#define WIRE_ICMP6_MLD2_REPORT 143u
+#define WIRE_MLD2_TO_EXCLUDE   4u // without sources: a join
+
 #define WIRE_ND_ROUTER        0x80000000u
 #define WIRE_ND_SOLICITED     0x40000000u
 #define WIRE_ND_OVERRIDE      0x20000000u
@@ -210,6 +231,7 @@ _Static_assert(sizeof(struct wire_tcp) == 20, "RFC 9293");
 _Static_assert(sizeof(struct wire_udp) == 8, "RFC 768");
 _Static_assert(sizeof(struct wire_icmp) == 8, "RFC 792");
 _Static_assert(sizeof(struct wire_nd) == 24, "RFC 4861");
+_Static_assert(sizeof(struct wire_mld_report) == 36, "RFC 3810");
 _Static_assert(sizeof(struct wire_nd_option) == 8, "RFC 4861");
 _Static_assert(sizeof(struct wire_gre) == 4, "RFC 2784");
 _Static_assert(sizeof(struct wire_gue) == 4, "GUE variant 0");

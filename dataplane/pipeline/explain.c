@@ -134,23 +134,46 @@ unsigned pipeline_neighbour_frames(
 	return count;
 }
 
-bool pipeline_announcement_frame(
-	const struct pipeline *pipeline, unsigned index, struct pipeline_frame *ret)
+// What a port says about its address number index, counted over all ports. Returns false when there is none.
+static bool own_message(const struct pipeline *pipeline, unsigned index,
+	struct discovery_message *ret, uint8_t *ret_port)
 {
 	for (uint32_t i = 0; i < pipeline->port_count; i++) {
 		const struct pipeline_port *port = &pipeline->ports[i];
-		struct discovery_message message = {.vlan = port->vlan};
 
 		if (index >= port->address_count) {
 			index -= port->address_count;
 			continue;
 		}
-		message.sender = port->addresses[index].address;
-		memcpy(message.mac, port->mac, sizeof(message.mac));
-		ret->port = (uint8_t)i;
-		ret->length = (uint16_t)discovery_write_announcement(
-			ret->bytes, sizeof(ret->bytes), &message);
-		return ret->length > 0;
+		*ret = (struct discovery_message){
+			.sender = port->addresses[index].address, .vlan = port->vlan};
+		memcpy(ret->mac, port->mac, sizeof(ret->mac));
+		*ret_port = (uint8_t)i;
+		return true;
 	}
 	return false;
+}
+
+bool pipeline_announcement_frame(
+	const struct pipeline *pipeline, unsigned index, struct pipeline_frame *ret)
+{
+	struct discovery_message message;
+
+	if (!own_message(pipeline, index, &message, &ret->port))
+		return false;
+	ret->length =
+		(uint16_t)discovery_write_announcement(ret->bytes, sizeof(ret->bytes), &message);
+	return true;
+}
+
+bool pipeline_membership_frame(
+	const struct pipeline *pipeline, unsigned index, struct pipeline_frame *ret)
+{
+	struct discovery_message message;
+
+	if (!own_message(pipeline, index, &message, &ret->port))
+		return false;
+	ret->length =
+		(uint16_t)discovery_write_membership(ret->bytes, sizeof(ret->bytes), &message);
+	return true;
 }

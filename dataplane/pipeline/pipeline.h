@@ -172,6 +172,12 @@ unsigned pipeline_neighbour_frames(
 bool pipeline_announcement_frame(
 	const struct pipeline *pipeline, unsigned index, struct pipeline_frame *ret);
 
+// Writes the report that joins the group in which neighbours ask for an IPv6 address, for each such address of each port;
+// send them at start and every DISCOVERY_MEMBERSHIP_S. index: 0, 1, 2 ... over all addresses; *ret has length 0 for an
+// IPv4 address. Returns false when there is no such address. Context: main.
+bool pipeline_membership_frame(
+	const struct pipeline *pipeline, unsigned index, struct pipeline_frame *ret);
+
 // Turns selection traces on (1 of 2^shift new flows by flow hash, shift 0..31) or off. Context: main.
 void pipeline_trace_set(struct pipeline *pipeline, bool enabled, unsigned shift);
 

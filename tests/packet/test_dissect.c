@@ -4,6 +4,7 @@
 //
 // usage: test_dissect GUE.lua
 #include "dataplane/packet/answer.h"
+#include "dataplane/packet/discovery.h"
 #include "dataplane/packet/encap.h"
 #include "dataplane/packet/parse.h"
 
@@ -360,9 +361,64 @@ static void every_answer_reads_as_intended(void)
 		"-e icmpv6.mtu -e icmpv6.opt.linkaddr -e _ws.malformed");
 }
 
+typedef unsigned (*write_message)(
+	uint8_t *frame, unsigned capacity, const struct discovery_message *message);
+
+// What we say to neighbours unasked. Columns as in compare() below.
+static const struct {
+	write_message write;
+	bool six, probe;
+	const char *line;
+} messages[] = {
+	{discovery_write_question, false, false,
+		"ff:ff:ff:ff:ff:ff;100;eth:ethertype:vlan:ethertype:arp;1;192.0.2.10;192.0.2.1;;;;;;;;;"},
+	{discovery_write_question, false, true,
+		"02:00:00:00:00:02;100;eth:ethertype:vlan:ethertype:arp;1;192.0.2.10;192.0.2.1;;;;;;;;;"},
+	{discovery_write_announcement, false, false,
+		"ff:ff:ff:ff:ff:ff;100;eth:ethertype:vlan:ethertype:arp;1;192.0.2.10;192.0.2.10;;;;;;;;;"},
+	{discovery_write_question, true, false,
+		"33:33:ff:00:00:01;100;eth:ethertype:vlan:ethertype:ipv6:icmpv6;;;;2001:db8:1::10;"
+		"ff02::1:ff00:1;255;135;1;02:00:00:00:00:01;;;"},
+	{discovery_write_question, true, true,
+		"02:00:00:00:00:02;100;eth:ethertype:vlan:ethertype:ipv6:icmpv6;;;;2001:db8:1::10;"
+		"2001:db8:1::1;255;135;1;02:00:00:00:00:01;;;"},
+	{discovery_write_announcement, true, false,
+		"33:33:00:00:00:01;100;eth:ethertype:vlan:ethertype:ipv6:icmpv6;;;;2001:db8:1::10;"
+		"ff02::1;255;136;1;02:00:00:00:00:01;;;"},
+	{discovery_write_membership, true, false,
+		"33:33:00:00:00:16;100;eth:ethertype:vlan:ethertype:ipv6:ipv6.hopopts:icmpv6;;;;::;"
+		"ff02::16;1;143;1;;0;ff02::1:ff00:10;"},
+};
+
+static void every_neighbour_message_reads_as_intended(void)
+{
+	static const uint8_t router[6] = {2, 0, 0, 0, 0, 2};
+
+	open_pcap();
+	for (unsigned i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+		uint8_t bytes[DISCOVERY_FRAME_MAX];
+		struct packet packet = {.data = bytes};
+		struct discovery_message message = {
+			.sender = address(messages[i].six ? "2001:db8:1::10" : "192.0.2.10"),
+			.target = address(messages[i].six ? "2001:db8:1::1" : "192.0.2.1"),
+			.mac = {2, 0, 0, 0, 0, 1},
+			.neighbour_mac = messages[i].probe ? router : NULL,
+			.vlan = 100};
+
+		packet.length = messages[i].write(bytes, sizeof(bytes), &message);
+		strcpy(write_frame(&packet), messages[i].line);
+	}
+	compare("-e eth.dst -e vlan.id -e frame.protocols "
+		"-e arp.opcode -e arp.src.proto_ipv4 -e arp.dst.proto_ipv4 "
+		"-e ipv6.src -e ipv6.dst -e ipv6.hlim -e icmpv6.type -e icmpv6.checksum.status "
+		"-e icmpv6.opt.linkaddr -e ipv6.opt.router_alert "
+		"-e icmpv6.mldr.mar.multicast_address -e _ws.malformed");
+}
+
 static const struct test_case cases[] = {
 	SUITE_CASE(every_tunnel_and_mix_reads_as_intended),
 	SUITE_CASE(every_answer_reads_as_intended),
+	SUITE_CASE(every_neighbour_message_reads_as_intended),
 };
 
 int main(int argc, char **argv)

@@ -243,6 +243,33 @@ static void announcements_are_written_and_read_as_such(void)
 	}
 }
 
+static void membership_of_the_solicited_node_group_is_reported(void)
+{
+	// Reserved, one record; to exclude mode, no sources; the group.
+	static const uint8_t record[] = {
+		4, 0, 0, 0, 0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0xbb, 0xcc, 0xdd};
+
+	for (unsigned vlan = 0; vlan <= 100; vlan += 100) {
+		struct discovery_message message = {.sender = address("2001:db8:1::aabb:ccdd"),
+			.mac = {2, 0, 0, 0, 0, 1},
+			.vlan = (uint16_t)vlan};
+		uint8_t bytes[DISCOVERY_FRAME_MAX];
+		unsigned length = discovery_write_membership(bytes, sizeof(bytes), &message);
+
+		FRAME_START(&frame, .destination = "33:33:00:00:00:16", .source = MAC_BALANCER);
+		if (vlan != 0)
+			FRAME_VLAN(&frame, .id = vlan);
+		FRAME_IP6(&frame, .source = "::", .destination = "ff02::16", .hop_limit = 1);
+		FRAME_EXTENSION(&frame, .kind = 0, .units = 0, .body = {5, 2, 0, 0, 1, 0});
+		FRAME_ICMP6(&frame, .type = 143, .word1 = 1);
+		frame_payload(&frame, record, sizeof(record));
+		expect_written(bytes, length);
+		CU_ASSERT_EQUAL(discovery_write_membership(bytes, length - 1, &message), 0);
+		message.sender = address("192.0.2.10");
+		CU_ASSERT_EQUAL(discovery_write_membership(bytes, sizeof(bytes), &message), 0);
+	}
+}
+
 static void what_cannot_be_written_is_not(void)
 {
 	struct discovery_message message = {
@@ -269,6 +296,7 @@ static const struct test_case cases[] = {
 	SUITE_CASE(solicitations_are_written),
 	SUITE_CASE(messages_of_a_tagged_link_have_its_tag),
 	SUITE_CASE(announcements_are_written_and_read_as_such),
+	SUITE_CASE(membership_of_the_solicited_node_group_is_reported),
 	SUITE_CASE(what_cannot_be_written_is_not),
 };
 
