@@ -11,6 +11,7 @@
 #include "control/cli/ring_ref.h"
 #include "control/cli/simulate.h"
 #include "control/cli/top.h"
+#include "control/cli/trace.h"
 
 #define ANSWER(name) (1u << ANSWER_##name)
 
@@ -419,6 +420,20 @@ const struct cli_command cli_commands[] = {
 		.flags = CLI_OFFLINE,
 		.answers = ANSWER(REFUSED),
 		.run = simulate_run,
+	},
+	{
+		.noun = "trace",
+		.verb = "selections",
+		.summary = "how new flows get their backend, as it happens",
+		.details =
+			"One line a flow: what both rings pick, its bucket at the gate and the "
+			"threshold, and where it goes. 1 of 2^K new flows by their hash (K is 6 when "
+			"not given), so that every node of a fleet shows the same flows. Ends with "
+			"--count, --seconds, an hour, or an interrupt; a reader that is killed leaves "
+			"nothing running.",
+		.options = CLI_BIT(CLI_SHIFT) | CLI_BIT(CLI_COUNT) | CLI_BIT(CLI_SECONDS) |
+			CLI_BIT(CLI_SERVICE),
+		.run = trace_selections_run,
 	},
 	{
 		.noun = "drop",

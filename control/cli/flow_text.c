@@ -54,6 +54,18 @@ int flow_text_endpoint(const char *text, struct ip_addr *ret_address, uint16_t *
 	return 0;
 }
 
+void flow_text_format(const uint8_t *address, uint8_t family, uint16_t port_be,
+	char ret[static FLOW_TEXT_ENDPOINT_BYTES])
+{
+	struct ip_addr parsed = {.family = family};
+	char text[ADDR_TEXT_BYTES];
+
+	memcpy(parsed.bytes, address, family == ADDR_V4 ? 4 : 16);
+	addr_format(&parsed, text);
+	snprintf(ret, FLOW_TEXT_ENDPOINT_BYTES, family == ADDR_V4 ? "%s:%u" : "[%s]:%u", text,
+		ntohs(port_be));
+}
+
 int flow_text_parse(const char *protocol, const char *source, const char *destination,
 	struct flow_key *ret, char ret_error[static 256])
 {

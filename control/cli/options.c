@@ -60,6 +60,11 @@ const struct cli_option_info cli_options[CLI_OPTION_COUNT] = {
 	[CLI_MOVE_ESTABLISHED] = {"move-established", 0, CLI_FLAG, NULL,
 		"established flows choose again too; needs --yes"},
 	[CLI_DATACENTER] = {"dc", 0, CLI_TEXT, "NAME", "one datacenter alone"},
+	[CLI_SHIFT] = {"shift", 0, CLI_NUMBER, "K",
+		"1 of 2^K new flows; the same ones on every node"},
+	[CLI_COUNT] = {"count", 0, CLI_NUMBER, "N", "end after N flows"},
+	[CLI_SECONDS] = {"seconds", 0, CLI_NUMBER, "S", "end after S seconds"},
+	[CLI_SERVICE] = {"service", 0, CLI_TEXT, "SERVICE", "flows of one service alone"},
 };
 
 int64_t cli_share_parse(const char *text)

@@ -298,6 +298,7 @@ static int serve(sd_event *event, const struct config_node *config, struct node 
 	metrics_http_destroy(http);
 	exporter_destroy(exporter);
 	stats_file_close(&verbs.stats);
+	sd_event_source_disable_unref(verbs.trace_lease);
 	server_destroy(server);
 	return rc;
 }

@@ -180,6 +180,11 @@ int node_reconcile(struct node *node);
 // Asks the dataplane where a flow goes, its flow table included. Returns 0 or -errno (-ENOTCONN: absent).
 int node_explain_live(struct node *node, const struct flow_key *key, struct ipc_explained *ret);
 
+// Switches the traces of selections on (1 of 2^shift new flows) or off; takes what was traced since the last call.
+// Return 0 or -errno with a sentence in ret_text (NODE_TEXT_BYTES).
+int node_trace_set(struct node *node, bool enabled, unsigned shift, char *ret_text);
+int node_trace_read(struct node *node, struct ipc_traces *ret, char *ret_text);
+
 // The store, for what is beside the document: audit log, keys, history.
 struct store;
 struct store *node_store(struct node *node);

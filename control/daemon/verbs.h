@@ -9,9 +9,10 @@
 // What every verb sees, as server_call.context.
 struct verbs {
 	struct node *node;
-	const struct server *server; // for status; may be NULL
-	struct stats_file stats;     // of the dataplane; mapped when it is asked for
-	uint64_t started_ns;         // CLOCK_MONOTONIC, of this ringwayd
+	const struct server *server;  // for status; may be NULL
+	struct stats_file stats;      // of the dataplane; mapped when it is asked for
+	uint64_t started_ns;          // CLOCK_MONOTONIC, of this ringwayd
+	sd_event_source *trace_lease; // while traces run: ends them when nobody reads any more
 };
 
 extern const struct server_verb verbs_table[];
@@ -75,6 +76,10 @@ void verb_cutover_retire(struct server_call *call);
 void verb_cutover_discard(struct server_call *call);
 
 void verb_explain(struct server_call *call); // verb_explain.c
+
+void verb_trace_start(struct server_call *call); // verb_trace.c
+void verb_trace_stop(struct server_call *call);
+void verb_trace_read(struct server_call *call);
 
 void verb_status(struct server_call *call); // verb_stats.c
 void verb_stats(struct server_call *call);

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a capture: SYNs of many clients to one service, and the gateway's answer to ARP among them.
+"""Writes a capture: SYNs of many clients to one service, as many datagrams to port 5353, the gateway's answer to ARP.
 
-usage: make_pcap.py OUT.pcap SYNS
+usage: make_pcap.py OUT.pcap FLOWS
 """
 import struct
 import sys
@@ -18,12 +18,20 @@ def checksum(data):
     return ~total & 0xFFFF
 
 
-def syn(client):
+def packet(client, protocol, payload):
     source = bytes([198, 51, 100 + client // 250, 1 + client % 250])
-    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 40, client, 0, 64, 6, 0, source, bytes([203, 0, 113, 10]))
+    header = struct.pack(
+        "!BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), client, 0, 64, protocol, 0, source, bytes([203, 0, 113, 10]))
     header = header[:10] + struct.pack("!H", checksum(header)) + header[12:]
-    tcp = struct.pack("!HHIIBBHHH", 40000, 443, 1, 0, 0x50, 0x02, 64240, 0, 0)
-    return PORT_MAC + GATEWAY_MAC + b"\x08\x00" + header + tcp
+    return PORT_MAC + GATEWAY_MAC + b"\x08\x00" + header + payload
+
+
+def syn(client):
+    return packet(client, 6, struct.pack("!HHIIBBHHH", 40000, 443, 1, 0, 0x50, 0x02, 64240, 0, 0))
+
+
+def datagram(client):
+    return packet(client, 17, struct.pack("!HHHH", 40000, 5353, 8, 0))
 
 
 def arp_reply():
@@ -33,7 +41,7 @@ def arp_reply():
 
 def main():
     count = int(sys.argv[2])
-    frames = [arp_reply()] + [syn(i) for i in range(count)] + [b"\x00" * 10]
+    frames = [arp_reply()] + [syn(i) for i in range(count)] + [datagram(i) for i in range(count)] + [b"\x00" * 10]
     with open(sys.argv[1], "wb") as out:
         out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
         for frame in frames:
