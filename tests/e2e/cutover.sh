@@ -45,13 +45,16 @@ check "retiring the ring in use is refused" exits 8 ringway cutover retire web -
 check "a stale generation is a conflict" exits 4 ringway cutover set web --share 10% --generation 1
 check "an unknown pool is not found" exits 3 ringway cutover set nowhere --share 10%
 
+# The whole way there and back, 2,001 thresholds, while new connections come, too.
+spawn meanwhile c "$E2E_SOURCE/tests/e2e/clients.py" connect --to "$VIP4:80" --from "$CLIENTS4" --count 4000 --concurrency 8
 sweep() {
 	local percent
-	for percent in $(seq 0 5 100) $(seq 95 -5 0); do
+	for percent in $(seq 0 0.1 100) $(seq 99.9 -0.1 0); do
 		ringway cutover set web --share "$percent%" || return 1
 	done
 }
-check "sweep 0 -> 100 -> 0 % in steps of 5 %" sweep
+check "sweep 0 -> 100 -> 0 % in steps of 0.1 %" sweep
+check "every connection made meanwhile was answered" wait "${e2e_pids[meanwhile]}"
 check "no IPv4 download broke or stalled" downloads_run d4 40
 check "no IPv6 download broke or stalled" downloads_run d6 20
 check "no established flow picked again" [ "$(counter flow_rerouted)" = 0 ]
