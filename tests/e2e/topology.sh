@@ -84,12 +84,13 @@ connect_router() {
 	ip -n r route add "$VIP6/128" via "$LB6"
 }
 
-# The balancer's kernel has no address on its link and stays silent there: the dataplane speaks for it.
+# add_balancer NAME LINK: LINK is its end on the router. The balancer's kernel has no address on its link and stays silent
+# there: the dataplane speaks for it.
 add_balancer() {
-	add_namespace lb
-	add_link lb eth0 r balancer "$TUNNEL_MTU"
-	sysctl_on lb net/ipv6/conf/eth0/disable_ipv6=1
-	on lb ethtool -K eth0 tx off > /dev/null
+	add_namespace "$1"
+	add_link "$1" eth0 r "$2" "$TUNNEL_MTU"
+	sysctl_on "$1" net/ipv6/conf/eth0/disable_ipv6=1
+	on "$1" ethtool -K eth0 tx off > /dev/null
 }
 
 # add_backend NUMBER: a host with both virtual addresses on lo.
@@ -158,7 +159,7 @@ make_network() {
 	shift
 	add_router
 	add_clients
-	add_balancer
+	add_balancer lb balancer
 	connect_router
 	make_download
 	for i in $(seq "$count"); do
