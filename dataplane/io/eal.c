@@ -10,33 +10,36 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#define ARGUMENTS_MAX (OPTIONS_EAL_MAX + 4 * PIPELINE_PORTS_MAX + 32)
-#define TEXT_BYTES    (PIPELINE_WORKERS_MAX * 16)
-#define MIB           (UINT64_C(1) << 20)
+#define ARGUMENTS_MAX  (OPTIONS_EAL_MAX + 4 * PIPELINE_PORTS_MAX + 32)
+#define ARGUMENT_BYTES 16384u
+#define TEXT_BYTES     (PIPELINE_WORKERS_MAX * 16)
+#define MIB            (UINT64_C(1) << 20)
 
 // What EAL itself takes beside the buffers: queues of ports, rings, its own tables.
 #define EAL_OWN_BYTES (32 * MIB)
 
-// The arguments of rte_eal_init(). EAL keeps pointers to some of them, so they stay for the life of the process.
+// The arguments of rte_eal_init(). EAL keeps pointers to some of them, and moves others, so the text stays in one
+// place for the life of the process.
 struct arguments {
 	char *argv[ARGUMENTS_MAX + 1];
 	int argc;
+	char text[ARGUMENT_BYTES];
+	size_t used;
 	bool failed;
 };
 
 static void add(struct arguments *arguments, const char *text)
 {
-	char *copy = strdup(text);
+	size_t bytes = strlen(text) + 1;
 
-	if (copy == NULL || arguments->argc == (int)ARGUMENTS_MAX) {
-		free(copy);
+	if (arguments->argc == (int)ARGUMENTS_MAX || bytes > ARGUMENT_BYTES - arguments->used) {
 		arguments->failed = true;
 		return;
 	}
-	arguments->argv[arguments->argc++] = copy;
+	arguments->argv[arguments->argc++] = memcpy(arguments->text + arguments->used, text, bytes);
 	arguments->argv[arguments->argc] = NULL;
+	arguments->used += bytes;
 }
 
 static void add_pair(struct arguments *arguments, const char *flag, const char *value)

@@ -130,22 +130,24 @@ static int push(struct parse *parse, char *argument)
 	return 0;
 }
 
-// Adds the lines of a file. Its text is never freed: options point into it.
+// Adds the lines of a file. Its text stays: options point into it.
 static int push_file(struct parse *parse, const char *path)
 {
+	struct options *options = parse->options;
 	FILE *file = fopen(path, "r");
 	char *text, *line, *rest;
 	size_t length;
 
 	if (file == NULL)
 		return fail(parse, "--args %s: %s", path, strerror(errno));
-	text = calloc(1, ARGS_FILE_BYTES + 1);
+	text = options->text_count < OPTIONS_FILES_MAX ? calloc(1, ARGS_FILE_BYTES + 1) : NULL;
 	length = text != NULL ? fread(text, 1, ARGS_FILE_BYTES + 1, file) : 0;
 	fclose(file);
-	if (text == NULL || length > ARGS_FILE_BYTES) {
-		free(text);
+	if (text == NULL)
+		return fail(parse, "--args %s: more than %u such files", path, OPTIONS_FILES_MAX);
+	options->texts[options->text_count++] = text;
+	if (length > ARGS_FILE_BYTES)
 		return fail(parse, "--args %s: longer than %u bytes", path, ARGS_FILE_BYTES);
-	}
 	rest = text;
 	while ((line = strsep(&rest, "\n")) != NULL) {
 		if (line[0] == '\0' || line[0] == '#')
@@ -491,6 +493,12 @@ enum options_outcome options_parse(
 	ret->capacity.worker_count = ret->worker_count;
 	free(parse);
 	return outcome;
+}
+
+void options_free(struct options *options)
+{
+	while (options->text_count > 0)
+		free(options->texts[--options->text_count]);
 }
 
 const char *options_help(void)

@@ -6,6 +6,7 @@
 #include "dataplane/pipeline/pipeline.h"
 
 #define OPTIONS_EAL_MAX    64u
+#define OPTIONS_FILES_MAX  8u
 #define OPTIONS_ERROR_SIZE 256u
 
 struct options_port {
@@ -26,7 +27,7 @@ struct options_replay {
 	uint8_t neighbour_mac[6];
 };
 
-// Strings point into argv, or into the files that --args names, which stay in memory.
+// Strings point into argv, or into texts.
 struct options {
 	const char *run_dir;
 	const char *huge_dir; // NULL: flow tables are ordinary files in run_dir
@@ -41,6 +42,8 @@ struct options {
 	const char *eal[OPTIONS_EAL_MAX];
 	uint32_t eal_count;
 	struct options_replay replay;
+	char *texts[OPTIONS_FILES_MAX]; // of the files that --args names; owned
+	uint32_t text_count;
 	bool idle_sleep;
 	bool keep_privileges;
 };
@@ -55,6 +58,9 @@ enum options_outcome {
 // Reads the command line. Context: main, once; getopt's state is the process's.
 enum options_outcome options_parse(
 	int argc, char **argv, struct options *ret, char ret_error[static OPTIONS_ERROR_SIZE]);
+
+// Frees what options own; what points into it is gone.
+void options_free(struct options *options);
 
 // The text of --help.
 const char *options_help(void);

@@ -11,11 +11,15 @@
 static struct options options;
 static char error[OPTIONS_ERROR_SIZE];
 
-// Parses arguments that are separated by single spaces. The copy stays: options point into it.
+// Parses arguments that are separated by single spaces. Options point into the copy until the next call.
 static enum options_outcome parse(const char *line)
 {
-	char *argv[64] = {"ringway-dataplane"}, *rest = strdup(line), *word;
+	static char copy[4096];
+	char *argv[64] = {"ringway-dataplane"}, *rest = copy, *word;
 	int argc = 1;
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	options_free(&options);
 
 	while ((word = strsep(&rest, " ")) != NULL && argc < 64) {
 		if (word[0] != '\0')
@@ -208,5 +212,8 @@ static const struct test_case cases[] = {
 
 int main(void)
 {
-	return SUITE_RUN("options", cases);
+	int status = SUITE_RUN("options", cases);
+
+	options_free(&options);
+	return status;
 }

@@ -184,6 +184,147 @@ static void snapshot_and_gates_come_back_after_kill_9(void)
 	clear_run_dir();
 }
 
+// A capture: the gateway's answer first, then a SYN for each flow.
+static void write_capture(const char *path)
+{
+	static const uint32_t header[6] = {0xa1b2c3d4, 0x00040002, 0, 0, 65535, 1};
+	static struct frame frame;
+	FILE *file = fopen(path, "wb");
+
+	fwrite(header, sizeof(header), 1, file);
+	for (unsigned i = 0; i <= FLOWS; i++) {
+		uint32_t record[4] = {1, i, 0, 0};
+
+		FRAME_START(&frame);
+		if (i == 0) {
+			FRAME_ARP(&frame, .operation = 2, .sender_mac = MAC_ROUTER,
+				.sender = "192.0.2.1", .target_mac = MAC_BALANCER,
+				.target = "192.0.2.10");
+		} else {
+			FRAME_IP4(&frame, .source = "198.51.100.7", .destination = "203.0.113.0");
+			FRAME_TCP(&frame, .source_port = 1000 + i,
+				.destination_port = IMAGE_PORT_TCP, .flags = FRAME_SYN);
+		}
+		frame_finish(&frame);
+		record[2] = record[3] = frame.length;
+		fwrite(record, sizeof(record), 1, file);
+		fwrite(frame.bytes, frame.length, 1, file);
+	}
+	fclose(file);
+}
+
+struct forwarded {
+	unsigned count;
+	uint8_t frames[FLOWS][128];
+};
+
+// Reads the frames that went to backends: IPv4 (0800) that holds IPv4 (protocol 4).
+static void read_capture(const char *path, struct forwarded *ret)
+{
+	FILE *file = fopen(path, "rb");
+	uint32_t record[4];
+	uint8_t bytes[2048];
+
+	memset(ret, 0, sizeof(*ret));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+	fseek(file, 24, SEEK_SET);
+	while (fread(record, sizeof(record), 1, file) == 1 && record[2] <= sizeof(bytes) &&
+		fread(bytes, record[2], 1, file) == 1) {
+		if (bytes[12] == 8 && bytes[13] == 0 && bytes[23] == 4 && record[2] <= 128 &&
+			ret->count < FLOWS)
+			memcpy(ret->frames[ret->count++], bytes, record[2]);
+	}
+	fclose(file);
+}
+
+static struct process start_on_capture(const char *output_name)
+{
+	static char device[256];
+	const char *const extra[] = {
+		"--port", device, "--address", "192.0.2.10/24", "--gateway", "192.0.2.1", NULL};
+
+	snprintf(device, sizeof(device), "net_pcap0,rx_pcap=%s/in.pcap,tx_pcap=%s/%s", dir, dir,
+		output_name);
+	return start_with(extra);
+}
+
+// Waits until the whole capture has been read, and tells what became of it.
+static uint64_t wait_for_forwarded(void)
+{
+	char path[128];
+	int fd;
+	void *memory;
+	const uint64_t *counter;
+	uint64_t forwarded;
+
+	snprintf(path, sizeof(path), "%s/" IPC_STATS_NAME, run_dir);
+	fd = open(path, O_RDONLY);
+	memory = mmap(NULL, 4096 * 64, PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	counter = stats_worker(memory, 0).counter;
+	for (unsigned i = 0; i < 2000; i++) {
+		const struct timespec pause = {.tv_nsec = 5000000};
+
+		if (__atomic_load_n(&counter[COUNTER_rx_packets], __ATOMIC_RELAXED) == FLOWS + 1)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	CU_ASSERT_EQUAL(counter[COUNTER_rx_packets], FLOWS + 1);
+	forwarded = counter[COUNTER_forwarded];
+	munmap(memory, 4096 * 64);
+	return forwarded;
+}
+
+// The same capture before and after kill -9, with the gate turned to the other ring in between: the flow table keeps
+// every flow where it was.
+static void flows_stay_with_their_backends_over_kill_9(void)
+{
+	static struct forwarded first, second;
+	struct ipc_gate gate = {.pool = 0, .salt = 0x5a170000u, .threshold = GATE_ALWAYS};
+	struct process process = start();
+	int fd = client_connect(run_dir);
+	struct ipc_result result;
+	struct ipc_status status;
+	char path[64];
+
+	CU_ASSERT_EQUAL(load_generation(fd, 1).result, 0);
+	close(fd);
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0);
+	snprintf(path, sizeof(path), "%s/in.pcap", dir);
+	write_capture(path);
+
+	process = start_on_capture("first.pcap");
+	fd = client_connect(run_dir);
+	CU_ASSERT_EQUAL(wait_for_forwarded(), FLOWS);
+	close(fd);
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0); // closes the capture
+	process = start();
+	fd = client_connect(run_dir);
+	CU_ASSERT_EQUAL(client_gate(fd, 1, &gate, &result), 0);
+	CU_ASSERT_EQUAL(result.result, 0);
+	close(fd);
+	CU_ASSERT_EQUAL(stop(process, SIGKILL), 128 + SIGKILL);
+
+	process = start_on_capture("second.pcap");
+	fd = client_connect(run_dir);
+	CU_ASSERT_EQUAL(client_status(fd, &status), 0);
+	CU_ASSERT_EQUAL(status.flow_kept, FLOWS);
+	CU_ASSERT_EQUAL(wait_for_forwarded(), FLOWS);
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0);
+	snprintf(path, sizeof(path), "%s/first.pcap", dir);
+	read_capture(path, &first);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/second.pcap", dir);
+	read_capture(path, &second);
+	unlink(path);
+	CU_ASSERT_EQUAL(first.count, FLOWS);
+	CU_ASSERT_EQUAL(memcmp(&first, &second, sizeof(first)), 0);
+	snprintf(path, sizeof(path), "%s/in.pcap", dir);
+	unlink(path);
+	close(fd);
+	clear_run_dir();
+}
+
 static void damaged_files_do_not_keep_it_from_starting(void)
 {
 	static const char *const names[] = {"snapshot.img", "gates.img", "flows.0"};
@@ -442,6 +583,7 @@ static void faults_at_start_are_one_clear_line(void)
 static const struct test_case cases[] = {
 	{"it_starts_answers_and_stops_on_sigterm", it_starts_answers_and_stops_on_sigterm},
 	{"snapshot_and_gates_come_back_after_kill_9", snapshot_and_gates_come_back_after_kill_9},
+	{"flows_stay_with_their_backends_over_kill_9", flows_stay_with_their_backends_over_kill_9},
 	{"damaged_files_do_not_keep_it_from_starting", damaged_files_do_not_keep_it_from_starting},
 	{"a_refused_snapshot_changes_nothing_and_says_why",
 		a_refused_snapshot_changes_nothing_and_says_why},
