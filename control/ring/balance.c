@@ -192,11 +192,9 @@ static void change_window(struct search *search, uint32_t lane)
 
 // Gives lanes that are off their target more freedom: another window if they are too small for their candidates, else
 // two points more. Another window could be that of another lane of the member, so only members of one lane may.
-// Returns how many got some; the arcs are then out of date.
-static uint32_t free_misfits(struct search *search)
+// The arcs are out of date afterwards.
+static void free_misfits(struct search *search)
 {
-	uint32_t changed = 0;
-
 	for (uint32_t i = 0; i < search->count; i++) {
 		const struct balance_choice *choice = &search->choices[i];
 		bool alone = run_of(choice, search->count - i, choice->member) == 1 &&
@@ -209,15 +207,23 @@ static uint32_t free_misfits(struct search *search)
 			change_window(search, i);
 		else if (search->wanted[i] + 2u <= BALANCE_POINTS_MAX)
 			search->wanted[i] += 2;
-		changed++;
 	}
-	return changed;
+}
+
+static uint32_t count_misfits(const struct search *search)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < search->count; i++)
+		count += is_misfit(search, i);
+	return count;
 }
 
 int balance_fresh(const struct balance_request *request, struct balance_choice *choices,
 	uint32_t count, struct balance_report *ret_report)
 {
 	struct search search;
+	uint32_t misfits = UINT32_MAX;
 	int rc = search_start(&search, request, choices, count);
 
 	if (rc == 0) {
@@ -228,8 +234,13 @@ int balance_fresh(const struct balance_request *request, struct balance_choice *
 	for (unsigned turn = 0; rc == 0; turn++) {
 		improve(&search);
 		search_store(&search);
-		if (turn == WINDOW_TURNS || free_misfits(&search) == 0)
+		// Two turns settle nearly all; a turn that leaves as many as before would only repeat itself.
+		uint32_t left = count_misfits(&search);
+
+		if (turn == WINDOW_TURNS || left == 0 || left >= misfits)
 			break;
+		misfits = left;
+		free_misfits(&search);
 		rc = search_load(&search);
 	}
 	if (rc == 0)
