@@ -475,6 +475,23 @@ static void ring_without_usable_backends_drops_new_flows_by_name(void)
 	node_free(&node);
 }
 
+static void ring_without_points_drops_by_name(void)
+{
+	struct node node;
+	static struct frame frame;
+	uint8_t reason;
+
+	node_make(&node, &(struct node_shape){.workers = 1});
+	node_load_shape(
+		&node, &(struct image_shape){.generation = 1, .pool_count = 1, .points = 1});
+	flows_frame_tcp(&frame, 1, FRAME_SYN);
+	CU_ASSERT_EQUAL(flows_verdict(&node, &frame, &reason), PACKET_DROP);
+	CU_ASSERT_EQUAL(reason, DROP_ring_empty);
+	CU_ASSERT_EQUAL(node.workers[0].stats.services[0].drops, 1);
+	flows_check_balance(&node);
+	node_free(&node);
+}
+
 static void snapshot_of_another_id_space_empties_the_table(void)
 {
 	struct node node;
@@ -575,6 +592,7 @@ static const struct test_case cases[] = {
 		client_affinity_gives_all_flows_of_a_client_one_backend},
 	{"ring_without_usable_backends_drops_new_flows_by_name",
 		ring_without_usable_backends_drops_new_flows_by_name},
+	{"ring_without_points_drops_by_name", ring_without_points_drops_by_name},
 	{"snapshot_of_another_id_space_empties_the_table",
 		snapshot_of_another_id_space_empties_the_table},
 	{"backend_of_another_pool_is_not_taken", backend_of_another_pool_is_not_taken},
