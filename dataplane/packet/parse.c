@@ -49,7 +49,18 @@ static bool is_martian6(const struct wire_ip6 *ip)
 		memcmp(ip->source, mapped, sizeof(mapped)) == 0;
 }
 
-static unsigned parse_tcp(struct packet *packet, unsigned end)
+// TCP's FIN, SYN, RST, PSH and ACK bits as our flags; SYN counts where no ACK stands beside it. A table, since the
+// tests and shifts that it replaces are 20 instructions of every TCP packet's 150.
+#define TCP_FLAGS(bits)                                                                    \
+	(((bits)&WIRE_TCP_FIN ? PACKET_FIN : 0) | ((bits)&WIRE_TCP_RST ? PACKET_RST : 0) | \
+		(((bits) & (WIRE_TCP_SYN | WIRE_TCP_ACK)) == WIRE_TCP_SYN ? PACKET_SYN : 0))
+#define TCP_FLAGS4(bits) \
+	TCP_FLAGS(bits), TCP_FLAGS((bits) + 1), TCP_FLAGS((bits) + 2), TCP_FLAGS((bits) + 3)
+
+static const uint8_t tcp_flags[32] = {TCP_FLAGS4(0), TCP_FLAGS4(4), TCP_FLAGS4(8), TCP_FLAGS4(12),
+	TCP_FLAGS4(16), TCP_FLAGS4(20), TCP_FLAGS4(24), TCP_FLAGS4(28)};
+
+static inline unsigned parse_tcp(struct packet *packet, unsigned end)
 {
 	const struct wire_tcp *tcp = (const struct wire_tcp *)(packet->data + packet->l4_offset);
 	unsigned available = end - packet->l4_offset;
@@ -63,17 +74,11 @@ static unsigned parse_tcp(struct packet *packet, unsigned end)
 	packet->key.source_port_be = tcp->source_port_be;
 	packet->key.destination_port_be = tcp->destination_port_be;
 	packet->payload_offset = (uint16_t)(packet->l4_offset + header);
-
-	// FIN and RST lie side by side with SYN in both words; only the SYN of an opening counts as one.
-	unsigned flags = tcp->flags;
-
-	packet->flags |= (flags & (WIRE_TCP_SYN | WIRE_TCP_ACK)) == WIRE_TCP_SYN ? PACKET_SYN : 0;
-	packet->flags |= flags & WIRE_TCP_FIN ? PACKET_FIN : 0;
-	packet->flags |= flags & WIRE_TCP_RST ? PACKET_RST : 0;
+	packet->flags |= tcp_flags[tcp->flags % sizeof(tcp_flags)];
 	return PARSE_FINE;
 }
 
-static unsigned parse_udp(struct packet *packet, unsigned end)
+static inline unsigned parse_udp(struct packet *packet, unsigned end)
 {
 	const struct wire_udp *udp = (const struct wire_udp *)(packet->data + packet->l4_offset);
 	unsigned available = end - packet->l4_offset;
@@ -91,29 +96,27 @@ static unsigned parse_udp(struct packet *packet, unsigned end)
 	return PARSE_FINE;
 }
 
+// Everything above IP but TCP and UDP.
+static unsigned parse_other(struct packet *packet, unsigned end)
+{
+	if (packet->key.protocol == WIRE_PROTO_ICMP && packet->family == ADDR_V4)
+		return icmp4_parse(packet, end);
+	if (packet->key.protocol == WIRE_PROTO_ICMP6 && packet->family == ADDR_V6)
+		return icmp6_parse(packet, end);
+	packet->payload_offset = packet->l4_offset;
+	return PARSE_FINE;
+}
+
 // Everything above IP. The key's addresses, family and protocol are set.
-static unsigned parse_l4(struct packet *packet)
+static inline unsigned parse_l4(struct packet *packet)
 {
 	unsigned end = packet->l3_offset + packet->l3_length;
 
-	switch (packet->key.protocol) {
-	case WIRE_PROTO_TCP:
+	if (packet->key.protocol == WIRE_PROTO_TCP)
 		return parse_tcp(packet, end);
-	case WIRE_PROTO_UDP:
+	if (packet->key.protocol == WIRE_PROTO_UDP)
 		return parse_udp(packet, end);
-	case WIRE_PROTO_ICMP:
-		if (packet->family == ADDR_V4)
-			return icmp4_parse(packet, end);
-		break;
-	case WIRE_PROTO_ICMP6:
-		if (packet->family == ADDR_V6)
-			return icmp6_parse(packet, end);
-		break;
-	default:
-		break;
-	}
-	packet->payload_offset = packet->l4_offset;
-	return PARSE_FINE;
+	return parse_other(packet, end);
 }
 
 // A fragment's place in its datagram: offset and size in bytes, what follows.
@@ -283,6 +286,11 @@ static uint16_t type_at(const struct packet *packet, unsigned offset)
 	return be16toh(type_be);
 }
 
+static inline bool is_tag(unsigned type)
+{
+	return type == WIRE_ETHERTYPE_VLAN || type == WIRE_ETHERTYPE_S_VLAN;
+}
+
 // Ethernet and its tags. On success l3_offset points behind the last type field.
 static unsigned parse_ethernet(struct packet *packet, unsigned *ret_type)
 {
@@ -292,7 +300,7 @@ static unsigned parse_ethernet(struct packet *packet, unsigned *ret_type)
 		return DROP_runt;
 	unsigned type = type_at(packet, offset - 2);
 
-	while (type == WIRE_ETHERTYPE_VLAN || type == WIRE_ETHERTYPE_S_VLAN) {
+	while (is_tag(type)) {
 		if (packet->vlan_count == 2)
 			return DROP_vlan_depth;
 		if (packet->length - offset < sizeof(struct wire_vlan))
