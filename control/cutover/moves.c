@@ -25,6 +25,9 @@ void move_enter(struct cutover *cutover, enum cutover_state state, uint64_t now_
 		cutover->soak_ms = now_ms;
 	if (state != CUTOVER_PAUSED)
 		cutover->pause = CUTOVER_PAUSE_NONE;
+	// The reason of a way back stays; that of a gate or pause ends with it.
+	if (state != CUTOVER_ROLLED_BACK && state != CUTOVER_DISCARDED)
+		cutover->reason[0] = '\0';
 }
 
 void move_count(struct cutover *cutover, bool shares)

@@ -192,10 +192,6 @@ static int server_start(
 	};
 	int rc;
 
-	if (mkdir(config->run_dir, RUN_MODE) < 0 && errno != EEXIST) {
-		fprintf(stderr, "<3>cannot make %s: %s\n", config->run_dir, strerror(errno));
-		return -errno;
-	}
 	snprintf(path, sizeof(path), "%s/%s", config->run_dir, PROTOCOL_SOCKET_NAME);
 	if (group_find(config->control.group, &options.group) < 0 ||
 		group_find(config->control.viewers, &options.viewer) < 0 ||
@@ -270,9 +266,10 @@ static int metrics_start(sd_event *event, const struct config_node *config, stru
 	return rc;
 }
 
-static int serve(sd_event *event, const struct config_node *config, struct node *node)
+static int serve(sd_event *event, const struct config_node *config, struct node *node,
+	struct fleet_link *fleet)
 {
-	struct verbs verbs = {.node = node, .started_ns = now_ns()};
+	struct verbs verbs = {.node = node, .fleet = fleet, .started_ns = now_ns()};
 	struct exporter *exporter = NULL;
 	struct metrics_http *http = NULL;
 	struct server *server = NULL;
@@ -284,6 +281,8 @@ static int serve(sd_event *event, const struct config_node *config, struct node 
 	rc = metrics_start(event, config, &verbs, &exporter, &http);
 	if (rc == 0)
 		rc = node_attach(node, event);
+	if (rc == 0)
+		rc = fleet_link_attach(fleet, event);
 	if (rc == 0) {
 		node_reconcile(node);
 		fprintf(stderr, "<5>node %s serves generation %llu\n", config->node,
@@ -303,12 +302,43 @@ static int serve(sd_event *event, const struct config_node *config, struct node 
 	return rc;
 }
 
+static int run_dir_make(const struct config_node *config)
+{
+	if (mkdir(config->run_dir, RUN_MODE) == 0 || errno == EEXIST)
+		return 0;
+	fprintf(stderr, "<3>cannot make %s: %s\n", config->run_dir, strerror(errno));
+	return -errno;
+}
+
+// The fleet's shares are taken into use before the dataplane is spoken to for the first time.
+static int node_run(sd_event *event, const struct config_node *config, struct node *node,
+	const char *pools_file)
+{
+	char error[NODE_TEXT_BYTES] = "out of memory";
+	struct fleet_link *fleet = NULL;
+	int rc = fleet_link_open(node, &fleet, error);
+
+	if (rc < 0) {
+		fprintf(stderr, "<3>%s\n", error);
+		return rc;
+	}
+	rc = pools_file_apply(node, pools_file);
+	if (rc == 0)
+		rc = serve(event, config, node, fleet);
+	fleet_link_close(fleet);
+	return rc;
+}
+
 static int run(const struct config_node *config, const char *pools_file)
 {
 	char error[NODE_TEXT_BYTES];
 	struct node *node = NULL;
 	sd_event *event = NULL;
-	int rc = sd_event_default(&event);
+	int rc = run_dir_make(config);
+
+	if (rc < 0)
+		return EXIT_FAILURE;
+	rc = sd_event_default(&event);
 
 	if (rc >= 0)
 		rc = signals_attach(event);
@@ -322,9 +352,7 @@ static int run(const struct config_node *config, const char *pools_file)
 		sd_event_unref(event);
 		return EXIT_FAILURE;
 	}
-	rc = pools_file_apply(node, pools_file);
-	if (rc == 0)
-		rc = serve(event, config, node);
+	rc = node_run(event, config, node, pools_file);
 	node_close(node);
 	sd_event_unref(event);
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -79,6 +79,8 @@ static int document_load(struct node *node, struct document **ret, char *error)
 		return rc;
 	}
 	rc = document_parse(text, length, ret, error);
+	if (rc == 0)
+		node_cache_write(node, text, length);
 	free(text);
 	if (rc == 0 && (*ret)->generation != generation) {
 		snprintf(error, NODE_TEXT_BYTES,
@@ -87,6 +89,25 @@ static int document_load(struct node *node, struct document **ret, char *error)
 		document_free(*ret);
 		return -EINVAL;
 	}
+	return rc;
+}
+
+// A node of a fleet whose store cannot be reached starts with what it knew last: frozen, never reset.
+static int cache_load(struct node *node, int reason, struct document **ret, char *error)
+{
+	char because[NODE_TEXT_BYTES];
+	char *text = NULL;
+	size_t length;
+
+	if (reason == -EINVAL || node_cache_read(node, &text, &length) < 0)
+		return reason;
+	snprintf(because, sizeof(because), "%s", error);
+	int rc = document_parse(text, length, ret, error);
+
+	free(text);
+	if (rc == 0)
+		fprintf(stderr, "<4>%s: starts with generation %llu, as it was known last\n",
+			because, (unsigned long long)(*ret)->generation);
 	return rc;
 }
 
@@ -105,6 +126,8 @@ int node_open(const struct config_node *config, struct node **ret, char ret_erro
 	rc = store_open(&config->store, config->node, &node->store, ret_error);
 	if (rc == 0)
 		rc = document_load(node, &document, ret_error);
+	if (rc < 0 && node->store != NULL)
+		rc = cache_load(node, rc, &document, ret_error);
 	if (rc == 0)
 		rc = node_state_make(node, document, NULL, &node->now, ret_error);
 	if (rc < 0) {

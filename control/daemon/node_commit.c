@@ -123,6 +123,8 @@ static enum node_code state_commit(
 
 	if (rc == 0)
 		rc = store_commit(node->store, text, length, expected);
+	if (rc == 0)
+		node_cache_write(node, text, length);
 	free(text);
 	if (rc == -ESTALE) {
 		node_refresh(node);

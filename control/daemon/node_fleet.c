@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a fleet needs of the node: its own shares, and rings that are built before anything is committed.
+#include "control/config/reader.h"
 #include "control/daemon/node_private.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SENT_NAME  "sent"
 #define PATH_BYTES 4096
@@ -78,6 +80,44 @@ void node_sent_save(const struct node *node)
 		return;
 	fprintf(file, "%016llx\n", (unsigned long long)node->sent_checksum);
 	fclose(file);
+}
+
+// --- the document, for a start without the store ---------------------------------------------------
+
+#define CACHE_NAME "document.json"
+
+static void cache_path(const struct node *node, const char *suffix, char ret[static PATH_BYTES])
+{
+	snprintf(ret, PATH_BYTES, "%s/" CACHE_NAME "%s", node->config->run_dir, suffix);
+}
+
+void node_cache_write(const struct node *node, const char *text, size_t length)
+{
+	char path[PATH_BYTES], aside[PATH_BYTES];
+	FILE *file;
+
+	if (node->config->store.type == CONFIG_STORE_FILE)
+		return;
+	cache_path(node, "", path);
+	cache_path(node, ".new", aside);
+	file = fopen(aside, "we");
+	if (file == NULL)
+		return;
+	bool good = fwrite(text, 1, length, file) == length;
+
+	good = fflush(file) == 0 && fsync(fileno(file)) == 0 && good;
+	if (fclose(file) != 0 || !good || rename(aside, path) != 0)
+		fprintf(stderr, "<4>cannot write %s: %s\n", path, strerror(errno));
+}
+
+int node_cache_read(const struct node *node, char **ret_text, size_t *ret_length)
+{
+	char path[PATH_BYTES];
+
+	if (node->config->store.type == CONFIG_STORE_FILE)
+		return -ENOENT;
+	cache_path(node, "", path);
+	return config_file_load(path, ret_text, ret_length);
 }
 
 // --- previews --------------------------------------------------------------------------------------

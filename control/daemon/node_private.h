@@ -75,6 +75,11 @@ void node_thresholds_set(struct node_state *state);
 // Puts the fleet's shares into a document that is about to be used.
 void node_shares_apply(const struct node *node, struct document *document);
 
+// The document that is in use, kept in the run directory for a start without a store that others hold (etcd).
+// node_cache_read() returns 0 or -errno; *ret_text is the caller's.
+void node_cache_write(const struct node *node, const char *text, size_t length);
+int node_cache_read(const struct node *node, char **ret_text, size_t *ret_length);
+
 // Which image the dataplane was sent last: kept in the run directory, so that a daemon that restarts knows it again.
 void node_sent_load(struct node *node);
 void node_sent_save(const struct node *node);

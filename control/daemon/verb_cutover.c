@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/daemon/verbs.h"
+#include "control/daemon/verb_fleet.h"
 
 #include "common/gate.h"
 
@@ -44,6 +44,45 @@ static json_t *cutover_json(struct verbs *verbs, const struct document_cutover *
 	return ret;
 }
 
+static bool has_row(const json_t *rows, const char *pool)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row) {
+		if (strcmp(json_string_value(json_object_get(row, "name")), pool) == 0)
+			return true;
+	}
+	return false;
+}
+
+// What the fleet says goes before what the document holds.
+static void add_fleet_rows(struct server_call *call, json_t *rows)
+{
+	const struct fleet_cutovers *cutovers = verbs_cutovers(verbs_of(call));
+
+	for (uint32_t i = 0; cutovers != NULL && i < cutovers->count; i++) {
+		const struct cutover *cutover = &cutovers->items[i]->cutover;
+		const char *state = cutover_state_name(cutover->state);
+		json_int_t share = (json_int_t)cutover_share_max(cutover);
+		json_t *row;
+		size_t place;
+
+		if (!has_row(rows, cutover->spec.pool))
+			json_array_append_new(rows,
+				json_pack("{s:s, s:s, s:I}", "name", cutover->spec.pool, "state",
+					state, "share_ppm", share));
+		json_array_foreach (rows, place, row) {
+			if (strcmp(json_string_value(json_object_get(row, "name")),
+				    cutover->spec.pool) != 0)
+				continue;
+			json_object_set_new(row, "state", json_string(state));
+			json_object_set_new(row, "share_ppm", json_integer(share));
+			json_object_set_new(row, "reason", json_string(cutover->reason));
+		}
+	}
+}
+
 void verb_cutover_list(struct server_call *call)
 {
 	struct verbs *verbs = verbs_of(call);
@@ -52,16 +91,34 @@ void verb_cutover_list(struct server_call *call)
 
 	for (uint32_t i = 0; i < document->cutover_count; i++)
 		json_array_append_new(rows, cutover_json(verbs, &document->cutovers[i]));
+	add_fleet_rows(call, rows);
 	call->result = json_pack("{s:o}", "cutovers", rows);
+}
+
+static const struct cutover *fleet_cutover_of(struct server_call *call, const char *pool)
+{
+	const struct fleet_cutovers *cutovers = verbs_cutovers(verbs_of(call));
+
+	for (uint32_t i = 0; cutovers != NULL && i < cutovers->count; i++) {
+		if (strcmp(cutovers->items[i]->cutover.spec.pool, pool) == 0)
+			return &cutovers->items[i]->cutover;
+	}
+	return NULL;
 }
 
 void verb_cutover_show(struct server_call *call)
 {
 	const struct document_cutover *cutover;
 	const struct config_pool *pool;
+	const struct cutover *fleet;
 
 	if (verbs_pool(call, &pool) != ANSWER_DONE)
 		return;
+	fleet = fleet_cutover_of(call, pool->name);
+	if (fleet != NULL) {
+		call->result = verb_fleet_cutover_json(call, fleet);
+		return;
+	}
 	cutover = document_cutover_find(node_document(verbs_of(call)->node), pool->name);
 	if (cutover == NULL) {
 		server_fail(call, ANSWER_NOT_FOUND,
@@ -120,6 +177,8 @@ void verb_cutover_set(struct server_call *call)
 	const struct config_pool *pool;
 	uint64_t share = UINT64_MAX;
 
+	if (fleet_takes(call, CUTOVER_SET))
+		return;
 	if (verbs_pool(call, &pool) != ANSWER_DONE ||
 		server_number_optional(call, "share_ppm", 0, GATE_SHARE_ALL, &share) !=
 			ANSWER_DONE ||
@@ -147,6 +206,8 @@ void verb_cutover_rollback(struct server_call *call)
 	struct node_outcome outcome = {0};
 	const char *pool = NULL;
 
+	if (fleet_takes(call, CUTOVER_ROLLBACK))
+		return;
 	if (server_text(call, "pool", &pool) != ANSWER_DONE)
 		return;
 	node_cutover_rollback(verbs_of(call)->node, &request, pool, &outcome);
@@ -159,6 +220,8 @@ void verb_cutover_retire(struct server_call *call)
 	struct node_outcome outcome = {0};
 	const char *pool = NULL;
 
+	if (fleet_takes(call, CUTOVER_RETIRE))
+		return;
 	if (server_text(call, "pool", &pool) != ANSWER_DONE)
 		return;
 	node_cutover_retire(verbs_of(call)->node, &request, pool, &outcome);
@@ -171,6 +234,8 @@ void verb_cutover_discard(struct server_call *call)
 	struct node_outcome outcome = {0};
 	const char *pool = NULL;
 
+	if (fleet_takes(call, CUTOVER_DISCARD))
+		return;
 	if (server_text(call, "pool", &pool) != ANSWER_DONE)
 		return;
 	node_cutover_discard(verbs_of(call)->node, &request, pool, &outcome);

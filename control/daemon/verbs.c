@@ -24,6 +24,22 @@ const struct server_verb verbs_table[] = {
 	{"trace.read", SERVER_VIEWER, false, false, verb_trace_read},
 	{"trace.start", SERVER_OPERATOR, true, false, verb_trace_start},
 	{"trace.stop", SERVER_OPERATOR, true, false, verb_trace_stop},
+	{"cutover.plan", SERVER_VIEWER, false, false, verb_cutover_plan},
+	{"cutover.history", SERVER_VIEWER, false, false, verb_cutover_history},
+	{"node.list", SERVER_VIEWER, false, true, verb_node_list},
+	{"dc.list", SERVER_VIEWER, false, true, verb_dc_list},
+	{"ring.verify", SERVER_VIEWER, false, false, verb_ring_verify},
+	{"audit.list", SERVER_VIEWER, false, false, verb_audit_list},
+	{"audit.verify", SERVER_VIEWER, false, false, verb_audit_verify},
+	{"cutover.stage", SERVER_OPERATOR, true, false, verb_cutover_stage},
+	{"cutover.start", SERVER_OPERATOR, true, false, verb_cutover_start},
+	{"cutover.advance", SERVER_OPERATOR, true, false, verb_cutover_advance},
+	{"cutover.pause", SERVER_OPERATOR, true, false, verb_cutover_pause},
+	{"cutover.resume", SERVER_OPERATOR, true, false, verb_cutover_resume},
+	{"cutover.override", SERVER_OPERATOR, true, false, verb_cutover_override},
+	{"cutover.lock", SERVER_OPERATOR, true, false, verb_cutover_lock},
+	{"cutover.unlock", SERVER_OPERATOR, true, false, verb_cutover_unlock},
+	{"cutover.kill-switch", SERVER_OPERATOR, true, false, verb_cutover_kill_switch},
 	{"backend.set", SERVER_OPERATOR, true, false, verb_backend_set},
 	{"backend.drain", SERVER_OPERATOR, true, false, verb_backend_drain},
 	{"cutover.set", SERVER_OPERATOR, true, false, verb_cutover_set},
@@ -43,6 +59,14 @@ const struct stats_file *verbs_stats(struct verbs *verbs)
 
 	snprintf(path, sizeof(path), "%s/%s", node_config(verbs->node)->run_dir, IPC_STATS_NAME);
 	return stats_file_refresh(&verbs->stats, path) == 0 ? &verbs->stats : NULL;
+}
+
+const struct fleet_cutovers *verbs_cutovers(struct verbs *verbs)
+{
+	if (verbs->fleet == NULL)
+		return NULL;
+	fleet_take(fleet_link_fleet(verbs->fleet));
+	return fleet_cutovers(fleet_link_fleet(verbs->fleet));
 }
 
 struct node_request verbs_request(const struct server_call *call)

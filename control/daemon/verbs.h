@@ -2,6 +2,7 @@
 // The verbs of ringwayd's socket: thin callers of the node (node.h), one table.
 #pragma once
 
+#include "control/daemon/fleet_link.h"
 #include "control/daemon/node.h"
 #include "control/daemon/server.h"
 #include "control/metrics/stats_file.h"
@@ -9,6 +10,7 @@
 // What every verb sees, as server_call.context.
 struct verbs {
 	struct node *node;
+	struct fleet_link *fleet;     // NULL in tests of one node
 	const struct server *server;  // for status; may be NULL
 	struct stats_file stats;      // of the dataplane; mapped when it is asked for
 	uint64_t started_ns;          // CLOCK_MONOTONIC, of this ringwayd
@@ -28,6 +30,9 @@ static inline struct verbs *verbs_of(const struct server_call *call)
 
 // Fills a request of the node from a call. Its texts live as long as the call.
 struct node_request verbs_request(const struct server_call *call);
+
+// The cutovers over the fleet, the newest that are known here; NULL when there is no fleet (tests).
+const struct fleet_cutovers *verbs_cutovers(struct verbs *verbs);
 
 // Turns what the node did into the call's answer, and frees the outcome.
 void verbs_outcome(struct server_call *call, struct node_outcome *outcome);
@@ -74,6 +79,25 @@ void verb_cutover_set(struct server_call *call);
 void verb_cutover_rollback(struct server_call *call);
 void verb_cutover_retire(struct server_call *call);
 void verb_cutover_discard(struct server_call *call);
+
+void verb_cutover_plan(struct server_call *call); // verb_plan.c
+void verb_cutover_stage(struct server_call *call);
+
+void verb_cutover_start(struct server_call *call); // verb_fleet.c
+void verb_cutover_advance(struct server_call *call);
+void verb_cutover_pause(struct server_call *call);
+void verb_cutover_resume(struct server_call *call);
+void verb_cutover_override(struct server_call *call);
+void verb_cutover_lock(struct server_call *call);
+void verb_cutover_unlock(struct server_call *call);
+void verb_cutover_kill_switch(struct server_call *call);
+
+void verb_node_list(struct server_call *call); // verb_node.c
+void verb_dc_list(struct server_call *call);
+void verb_ring_verify(struct server_call *call);
+void verb_cutover_history(struct server_call *call);
+void verb_audit_list(struct server_call *call);
+void verb_audit_verify(struct server_call *call);
 
 void verb_explain(struct server_call *call); // verb_explain.c
 

@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Flows a backend must have seen on average before the hottest one means something: 4 standard deviations of 64 are
-// half of it.
-#define LOAD_FLOWS_MIN 1000u
-
 // What the fleet did on this cutover, summed up over nodes since the first look. Grows.
 struct totals {
 	uint64_t flows_old;
@@ -191,7 +187,7 @@ static void measure_load(
 		const struct fleet_pool *pool =
 			fleet_pool_find(&roster->members[i]->status, cutover->spec.pool);
 
-		if (pool == NULL || pool->share == 0 || pool->load_flows < LOAD_FLOWS_MIN ||
+		if (pool == NULL || pool->share == 0 || pool->load_flows == 0 ||
 			!(pool->load_expected > 0))
 			continue;
 		if (ret->few || pool->load / pool->load_expected > ret->value / ret->reference) {

@@ -44,7 +44,7 @@ struct fleet_pool {
 	uint64_t drops_old;
 	uint64_t drops_new;
 	// Hottest backend against its fair share since the last change of share, and what the rings predict; the
-	// flows that this was counted on.
+	// flows that this was counted on, 0 when they are too few to mean anything.
 	double load;
 	double load_expected;
 	uint64_t load_flows;

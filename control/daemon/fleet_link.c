@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/daemon/fleet_link.h"
+
+#include "control/cutover/plan.h"
+#include "control/ring/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <systemd/sd-event.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_US          1000000u
+#define KILL_SWITCH_NAME "kill-switch"
+#define LOCAL_NAME       "rollback-local"
+#define PATH_BYTES       4096
+// A node that does not conduct puts rings in order only when nobody else has done it for so long.
+#define PATIENCE_TICKS 10u
+// New flows a backend must have seen on average before the hottest one means anything.
+#define LOAD_FLOWS_EACH 64u
+
+// The load of one pool since its share last changed.
+struct load {
+	char pool[CUTOVER_NAME_BYTES];
+	uint64_t revision;
+	uint64_t started_ns;
+	uint64_t *flows; // of each backend of the pool, when it began
+	uint32_t count;
+};
+
+struct fleet_link {
+	struct node *node;
+	struct fleet *fleet;
+	sd_event_source *timer;
+	sd_event_source *hint;
+	struct stats_file stats;
+	struct fleet_status status;
+	bool kill_switch;
+	char local[FLEET_POOLS_MAX][CUTOVER_NAME_BYTES];
+	uint32_t local_count;
+	struct load loads[FLEET_POOLS_MAX];
+	uint32_t load_count;
+	unsigned unsettled_ticks; // that the document's rings have not been those of the cutovers
+	unsigned patience;
+};
+
+// --- the node's own switches -----------------------------------------------------------------------
+
+static void switch_path(
+	const struct fleet_link *link, const char *name, char ret[static PATH_BYTES])
+{
+	snprintf(ret, PATH_BYTES, "%s/%s", node_config(link->node)->run_dir, name);
+}
+
+bool fleet_link_is_local(const struct fleet_link *link, const char *pool)
+{
+	for (uint32_t i = 0; i < link->local_count; i++) {
+		if (strcmp(link->local[i], pool) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void switches_load(struct fleet_link *link)
+{
+	char path[PATH_BYTES], line[CUTOVER_NAME_BYTES + 2];
+	FILE *file;
+
+	switch_path(link, KILL_SWITCH_NAME, path);
+	link->kill_switch = access(path, F_OK) == 0;
+	switch_path(link, LOCAL_NAME, path);
+	file = fopen(path, "re");
+	while (file != NULL && link->local_count < FLEET_POOLS_MAX &&
+		fgets(line, sizeof(line), file) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(link->local[link->local_count++], CUTOVER_NAME_BYTES, "%.63s", line);
+	}
+	if (file != NULL)
+		fclose(file);
+}
+
+static int file_write(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	ssize_t length = (ssize_t)strlen(text);
+	int rc = fd < 0 ? -errno : 0;
+
+	if (rc == 0 && (write(fd, text, (size_t)length) != length || fsync(fd) != 0))
+		rc = -errno;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int fleet_link_kill_switch(struct fleet_link *link, bool on)
+{
+	char path[PATH_BYTES];
+
+	link->kill_switch = on;
+	fleet_link_refresh(link);
+	switch_path(link, KILL_SWITCH_NAME, path);
+	if (on)
+		return file_write(path, "on\n");
+	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int local_save(const struct fleet_link *link)
+{
+	char path[PATH_BYTES], text[FLEET_POOLS_MAX * (CUTOVER_NAME_BYTES + 1) + 1] = "";
+	size_t length = 0;
+
+	switch_path(link, LOCAL_NAME, path);
+	for (uint32_t i = 0; i < link->local_count; i++)
+		length += (size_t)snprintf(
+			text + length, sizeof(text) - length, "%s\n", link->local[i]);
+	return file_write(path, text);
+}
+
+int fleet_link_local(struct fleet_link *link, const char *pool, bool on)
+{
+	if (fleet_link_is_local(link, pool) == on)
+		return 0;
+	if (on && link->local_count == FLEET_POOLS_MAX)
+		return -ENOSPC;
+	if (on) {
+		snprintf(link->local[link->local_count++], CUTOVER_NAME_BYTES, "%s", pool);
+	} else {
+		for (uint32_t i = 0; i < link->local_count; i++) {
+			if (strcmp(link->local[i], pool) != 0)
+				continue;
+			link->local_count--;
+			memmove(link->local[i], link->local[link->local_count], CUTOVER_NAME_BYTES);
+		}
+	}
+	fleet_link_refresh(link);
+	return local_save(link);
+}
+
+// A local way back has done its work when the fleet has gone the same way, or is past the cutover.
+static void locals_settle(struct fleet_link *link)
+{
+	const struct fleet_cutovers *cutovers = fleet_cutovers(link->fleet);
+
+	for (uint32_t i = 0; i < cutovers->count; i++) {
+		const struct cutover *cutover = &cutovers->items[i]->cutover;
+
+		if (cutover->state == CUTOVER_ROLLING_BACK ||
+			cutover_state_terminal(cutover->state))
+			fleet_link_local(link, cutover->spec.pool, false);
+	}
+}
+
+// --- shares ----------------------------------------------------------------------------------------
+
+static uint32_t share_here(const struct fleet_link *link, const struct cutover *cutover,
+	enum threshold_cause *ret_cause)
+{
+	const char *datacenter = node_config(link->node)->datacenter;
+	bool off = link->kill_switch || fleet_link_is_local(link, cutover->spec.pool);
+
+	return cutover_share(cutover, datacenter, off, ret_cause);
+}
+
+// The rings of this very cutover in the document, known by its salt: a later one of the same pool is not ours.
+static const struct document_cutover *rings_of(
+	const struct document *document, const struct cutover *cutover)
+{
+	const struct document_cutover *rings =
+		document_cutover_find((struct document *)document, cutover->spec.pool);
+
+	return rings != NULL && rings->salt == cutover->spec.salt ? rings : NULL;
+}
+
+static void shares_use(struct fleet_link *link)
+{
+	const struct fleet_cutovers *cutovers = fleet_cutovers(link->fleet);
+	struct node_share shares[NODE_SHARES_MAX];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < cutovers->count && count < NODE_SHARES_MAX; i++) {
+		const struct cutover *cutover = &cutovers->items[i]->cutover;
+
+		if (cutover->state == CUTOVER_PLANNED ||
+			rings_of(node_document(link->node), cutover) == NULL)
+			continue;
+		snprintf(shares[count].pool, sizeof(shares[count].pool), "%s", cutover->spec.pool);
+		shares[count++].share = share_here(link, cutover, NULL);
+	}
+	node_shares_set(link->node, shares, count);
+}
+
+// --- rings in the document -------------------------------------------------------------------------
+
+static struct config_ring ring_wanted(const struct cutover *cutover, const struct config_pool *pool)
+{
+	struct config_ring ring = pool->ring;
+
+	ring.version = cutover->spec.to.version;
+	ring.points = cutover->spec.to.points;
+	ring.balance = (uint32_t)(cutover->spec.to.balance * 1e6 + 0.5);
+	return ring;
+}
+
+// Tells whether the document has the rings that the cutover's state wants.
+static bool settled(const struct document *document, const struct cutover *cutover)
+{
+	bool has = rings_of(document, cutover) != NULL;
+	bool wants =
+		cutover_state_needs_new(cutover->state) && cutover_state_needs_old(cutover->state);
+
+	return has == wants;
+}
+
+static void settle(struct fleet_link *link, const struct cutover *cutover)
+{
+	struct node_request request = {.verb = "cutover.rings", .reason = "follows the cutover"};
+	const struct config_pool *pool =
+		config_pool_find(node_document(link->node)->pools, cutover->spec.pool);
+	struct node_outcome outcome = {0};
+
+	if (pool == NULL)
+		return;
+	if (cutover->state == CUTOVER_RETIRED) {
+		node_cutover_retire(link->node, &request, pool->name, &outcome);
+	} else if (cutover->state == CUTOVER_DISCARDED) {
+		node_cutover_discard(link->node, &request, pool->name, &outcome);
+	} else {
+		struct node_cutover wanted = {
+			.pool = pool->name, .has_ring = true, .ring = ring_wanted(cutover, pool)};
+
+		node_cutover_set(link->node, &request, &wanted, &outcome);
+	}
+	if (outcome.code != NODE_OK && outcome.code != NODE_CONFLICT)
+		fprintf(stderr, "<4>cutover of %s: %s\n", cutover->spec.pool, outcome.text);
+	node_outcome_free(&outcome);
+}
+
+// The conductor does it; anybody does when nobody has.
+static void rings_settle(struct fleet_link *link)
+{
+	const struct fleet_cutovers *cutovers = fleet_cutovers(link->fleet);
+	const struct cutover *unsettled = NULL;
+	struct fleet_state state;
+
+	for (uint32_t i = 0; i < cutovers->count && unsettled == NULL; i++) {
+		const struct cutover *cutover = &cutovers->items[i]->cutover;
+
+		if (cutover->state != CUTOVER_PLANNED &&
+			!settled(node_document(link->node), cutover))
+			unsettled = cutover;
+	}
+	if (unsettled == NULL) {
+		link->unsettled_ticks = 0;
+		return;
+	}
+	fleet_state(link->fleet, &state);
+	if (state.elected || ++link->unsettled_ticks > link->patience)
+		settle(link, unsettled);
+}
+
+// --- the statement ---------------------------------------------------------------------------------
+
+static const struct stats_file *stats_of(struct fleet_link *link)
+{
+	char path[PATH_BYTES];
+
+	switch_path(link, IPC_STATS_NAME, path);
+	return stats_file_refresh(&link->stats, path) == 0 ? &link->stats : NULL;
+}
+
+static void digests_fill(const struct fleet_link *link, struct fleet_pool *ret)
+{
+	const struct node_ring *rings;
+	uint32_t count = node_rings(link->node, &rings);
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (strcmp(rings[i].pool, ret->pool) != 0)
+			continue;
+		fleet_digest_add(
+			rings[i].is_new ? ret->new_digest : ret->old_digest, rings[i].ring->header);
+		ret->has_new |= rings[i].is_new;
+		ret->has_old |= !rings[i].is_new;
+	}
+}
+
+static uint32_t id_of(
+	const struct fleet_link *link, enum document_kind kind, const char *pool, const char *name)
+{
+	const struct document_id *id =
+		document_id_find(node_document(link->node), kind, pool, name);
+
+	return id ? id->id : UINT32_MAX;
+}
+
+static struct load *load_of(struct fleet_link *link, const char *pool)
+{
+	for (uint32_t i = 0; i < link->load_count; i++) {
+		if (strcmp(link->loads[i].pool, pool) == 0)
+			return &link->loads[i];
+	}
+	if (link->load_count == FLEET_POOLS_MAX)
+		return NULL;
+	struct load *load = &link->loads[link->load_count++];
+
+	memcpy(load->pool, pool, strnlen(pool, sizeof(load->pool) - 1));
+	return load;
+}
+
+static void load_begin(struct fleet_link *link, struct load *load, const struct config_pool *pool,
+	const struct fleet_pool *now)
+{
+	free(load->flows);
+	load->flows = calloc((size_t)pool->backend_count + 1, sizeof(*load->flows));
+	load->count = load->flows ? pool->backend_count : 0;
+	load->revision = now->revision;
+	load->started_ns = link->status.started_ns;
+	for (uint32_t i = 0; i < load->count; i++) {
+		struct stats_backend sums;
+
+		stats_file_backend(&link->stats,
+			id_of(link, DOCUMENT_BACKEND, pool->name, pool->backends[i].name), &sums);
+		load->flows[i] = sums.new_flows;
+	}
+}
+
+// The one ring of a side, or NULL when the pool has several subsets: flows are not counted by subset.
+static const struct ring *only_ring(const struct fleet_link *link, const char *pool, bool is_new)
+{
+	const struct ring *found = NULL;
+	const struct node_ring *rings;
+	uint32_t count = node_rings(link->node, &rings);
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (strcmp(rings[i].pool, pool) != 0 || rings[i].is_new != is_new)
+			continue;
+		if (found != NULL)
+			return NULL;
+		found = rings[i].ring;
+	}
+	return found;
+}
+
+// Arcs and weights of one ring by the pool's backends.
+static void arcs_fill(const struct fleet_link *link, const struct config_pool *pool,
+	const struct ring *ring, uint64_t *ret_arcs, uint32_t *ret_weights)
+{
+	uint64_t *arcs = calloc(ring->header->member_count + 1u, sizeof(*arcs));
+
+	if (arcs == NULL)
+		return;
+	ring_shares(ring, arcs);
+	for (uint32_t i = 0; i < pool->backend_count; i++) {
+		uint32_t id = id_of(link, DOCUMENT_BACKEND, pool->name, pool->backends[i].name);
+
+		for (uint32_t owner = 0; owner < ring->header->member_count; owner++) {
+			if (ring_member(ring, owner) != id)
+				continue;
+			ret_arcs[i] = arcs[owner];
+			ret_weights[i] = pool->backends[i].weight;
+		}
+	}
+	free(arcs);
+}
+
+struct expectation {
+	uint64_t *arcs[2];
+	uint32_t *weights[2];
+};
+
+static bool expectation_make(
+	const struct fleet_link *link, const struct config_pool *pool, struct expectation *ret)
+{
+	size_t count = (size_t)pool->backend_count + 1;
+	const struct ring *rings[2] = {
+		only_ring(link, pool->name, false), only_ring(link, pool->name, true)};
+	bool good = rings[0] != NULL && rings[1] != NULL;
+
+	for (unsigned side = 0; side < 2; side++) {
+		ret->arcs[side] = calloc(count, sizeof(uint64_t));
+		ret->weights[side] = calloc(count, sizeof(uint32_t));
+		good = good && ret->arcs[side] != NULL && ret->weights[side] != NULL;
+		if (good)
+			arcs_fill(link, pool, rings[side], ret->arcs[side], ret->weights[side]);
+	}
+	return good;
+}
+
+static void expectation_free(struct expectation *expectation)
+{
+	for (unsigned side = 0; side < 2; side++) {
+		free(expectation->arcs[side]);
+		free(expectation->weights[side]);
+	}
+}
+
+// Hottest backend against its fair share, as counted since the share last changed.
+static void load_measure(const struct fleet_link *link, const struct load *load,
+	const struct config_pool *pool, struct fleet_pool *ret)
+{
+	struct expectation expectation = {0};
+	uint64_t flows[2] = {0}, total = 0, weight = 0;
+
+	for (uint32_t i = 0; i < pool->backend_count; i++)
+		weight += pool->backends[i].weight;
+	for (unsigned pass = 0; pass < 2; pass++) {
+		for (uint32_t i = 0; i < load->count; i++) {
+			struct stats_backend sums;
+			uint32_t id =
+				id_of(link, DOCUMENT_BACKEND, pool->name, pool->backends[i].name);
+
+			stats_file_backend(&link->stats, id, &sums);
+			flows[0] = sums.new_flows - load->flows[i];
+			if (pass == 0)
+				total += flows[0];
+			else if (total != 0 &&
+				(double)flows[0] * (double)weight /
+						((double)total * pool->backends[i].weight) >
+					ret->load)
+				ret->load = (double)flows[0] * (double)weight /
+					((double)total * pool->backends[i].weight);
+		}
+	}
+	if (total < (uint64_t)LOAD_FLOWS_EACH * load->count ||
+		!expectation_make(link, pool, &expectation)) {
+		expectation_free(&expectation);
+		return;
+	}
+	struct plan_mixture mixture = {expectation.arcs[0], expectation.arcs[1],
+		expectation.weights[0], expectation.weights[1], pool->backend_count};
+	double each = (double)total / load->count;
+
+	// What chance adds to the hottest of them: four standard deviations.
+	ret->load_expected = plan_mixture_hottest(&mixture, (double)ret->share / GATE_SHARE_ALL) *
+		(1 + 4 / __builtin_sqrt(each));
+	ret->load_flows = total;
+	expectation_free(&expectation);
+}
+
+static void load_fill(struct fleet_link *link, struct fleet_pool *ret)
+{
+	const struct config_pool *pool =
+		config_pool_find(node_document(link->node)->pools, ret->pool);
+	struct load *load = load_of(link, ret->pool);
+
+	if (pool == NULL || load == NULL || link->stats.memory == NULL)
+		return;
+	if (load->flows == NULL || load->revision != ret->revision ||
+		load->count != pool->backend_count || load->started_ns != link->status.started_ns)
+		load_begin(link, load, pool, ret);
+	else
+		load_measure(link, load, pool, ret);
+}
+
+static void pool_fill(
+	struct fleet_link *link, const struct cutover *cutover, struct fleet_pool *ret)
+{
+	const struct node_dataplane *dataplane = node_dataplane(link->node);
+	struct stats_pool sums = {0};
+
+	*ret = (struct fleet_pool){0};
+	snprintf(ret->pool, sizeof(ret->pool), "%s", cutover->spec.pool);
+	ret->share = share_here(link, cutover, NULL);
+	ret->local = fleet_link_is_local(link, ret->pool);
+	// Until rings and shares are in use, what is followed is what was before; nobody waits for a number in between.
+	if (dataplane->state == NODE_DATAPLANE_CURRENT &&
+		settled(node_document(link->node), cutover))
+		ret->revision = cutover->shares_revision;
+	digests_fill(link, ret);
+	if (link->stats.memory != NULL)
+		stats_file_pool(&link->stats, id_of(link, DOCUMENT_POOL, "", ret->pool), &sums);
+	ret->flows_old = sums.new_flows_old;
+	ret->flows_new = sums.new_flows_new;
+	ret->aborts_old = sums.aborts_old;
+	ret->aborts_new = sums.aborts_new;
+	ret->drops_old = sums.drops_old;
+	ret->drops_new = sums.drops_new;
+	load_fill(link, ret);
+}
+
+static void statement_head(struct fleet_link *link, struct fleet_status *ret)
+{
+	const struct config_node *config = node_config(link->node);
+	const struct node_dataplane *dataplane = node_dataplane(link->node);
+	const struct ipc_status *status = &dataplane->status;
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	snprintf(ret->node, sizeof(ret->node), "%s", config->node);
+	snprintf(ret->datacenter, sizeof(ret->datacenter), "%s", config->datacenter);
+	ret->time_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	ret->generation = node_document(link->node)->generation;
+	ret->dataplane = dataplane->state == NODE_DATAPLANE_CURRENT ? FLEET_DATAPLANE_CURRENT
+		: dataplane->state == NODE_DATAPLANE_BEHIND         ? FLEET_DATAPLANE_BEHIND
+								    : FLEET_DATAPLANE_ABSENT;
+	snprintf(ret->text, sizeof(ret->text), "%.190s", dataplane->text);
+	ret->kill_switch = link->kill_switch;
+	ret->started_ns = status->started_ns;
+	ret->startup_ns = status->startup_ns;
+	ret->hugepage_bytes = status->hugepage_bytes;
+	ret->snapshot_bytes = status->snapshot_bytes;
+}
+
+static void statement_give(struct fleet_link *link)
+{
+	const struct fleet_cutovers *cutovers = fleet_cutovers(link->fleet);
+	const struct stats_file *stats = stats_of(link);
+	struct stats_reading reading;
+
+	memset(&link->status, 0, sizeof(link->status));
+	statement_head(link, &link->status);
+	if (stats != NULL) {
+		stats_file_read(stats, UINT32_MAX, &reading);
+		link->status.rx_packets = reading.counter[COUNTER_rx_packets];
+		link->status.busy_cycles = reading.counter[COUNTER_busy_cycles];
+	}
+	for (uint32_t i = 0; i < cutovers->count && link->status.pool_count < FLEET_POOLS_MAX; i++)
+		pool_fill(link, &cutovers->items[i]->cutover,
+			&link->status.pools[link->status.pool_count++]);
+	fleet_report(link->fleet, &link->status);
+}
+
+// --- life ------------------------------------------------------------------------------------------
+
+void fleet_link_refresh(struct fleet_link *link)
+{
+	fleet_take(link->fleet);
+	shares_use(link);
+	statement_give(link);
+}
+
+static int on_tick(sd_event_source *source, uint64_t time_us, void *context)
+{
+	struct fleet_link *link = context;
+
+	fleet_take(link->fleet);
+	locals_settle(link);
+	rings_settle(link);
+	shares_use(link);
+	statement_give(link);
+	sd_event_source_set_time(source, time_us + TICK_US);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_hint(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+	(void)source, (void)fd, (void)events;
+	fleet_link_refresh(context);
+	return 0;
+}
+
+int fleet_link_open(struct node *node, struct fleet_link **ret, char *ret_error)
+{
+	struct fleet_link *link = calloc(1, sizeof(*link));
+	uint32_t random = 0;
+
+	if (link == NULL)
+		return -ENOMEM;
+	link->node = node;
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		random = (uint32_t)getpid();
+	link->patience = PATIENCE_TICKS + random % PATIENCE_TICKS;
+	int rc = fleet_open(node_config(node), &link->fleet, ret_error);
+
+	if (rc < 0) {
+		free(link);
+		return rc;
+	}
+	switches_load(link);
+	shares_use(link);
+	*ret = link;
+	return 0;
+}
+
+void fleet_link_close(struct fleet_link *link)
+{
+	if (link == NULL)
+		return;
+	sd_event_source_unref(link->timer);
+	sd_event_source_unref(link->hint);
+	fleet_close(link->fleet);
+	stats_file_close(&link->stats);
+	for (uint32_t i = 0; i < link->load_count; i++)
+		free(link->loads[i].flows);
+	free(link);
+}
+
+int fleet_link_attach(struct fleet_link *link, struct sd_event *event)
+{
+	int rc = sd_event_add_time_relative(
+		event, &link->timer, CLOCK_MONOTONIC, TICK_US, 0, on_tick, link);
+
+	if (rc >= 0)
+		rc = sd_event_add_io(
+			event, &link->hint, fleet_descriptor(link->fleet), EPOLLIN, on_hint, link);
+	return rc < 0 ? rc : 0;
+}
+
+struct fleet *fleet_link_fleet(struct fleet_link *link)
+{
+	return link->fleet;
+}
+
+const struct fleet_status *fleet_link_status(const struct fleet_link *link)
+{
+	return &link->status;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the node and its fleet: takes the cutovers' shares into use here, says what came of it, and puts the rings
+// of cutovers into the document and out of it again.
+//
+// Context: the daemon's thread. Nothing here waits for the store but the rare commits of rings.
+#pragma once
+
+#include "control/daemon/node.h"
+#include "control/fleet/fleet.h"
+#include "control/metrics/stats_file.h"
+
+struct fleet_link;
+struct sd_event;
+
+// Starts the fleet's thread and takes the last known shares into use, before the dataplane is spoken to.
+// Returns 0 or -errno; ret_error: NODE_TEXT_BYTES.
+int fleet_link_open(struct node *node, struct fleet_link **ret, char *ret_error);
+void fleet_link_close(struct fleet_link *link); // NULL is allowed
+
+// Attaches to the event loop: new cutovers at once, a statement every second.
+int fleet_link_attach(struct fleet_link *link, struct sd_event *event);
+
+struct fleet *fleet_link_fleet(struct fleet_link *link);
+
+// This node's statement as it was handed in last.
+const struct fleet_status *fleet_link_status(const struct fleet_link *link);
+
+// The node's own switches; they need no store, survive restarts, and come before everything that the fleet says.
+// Kill switch: no pool takes its new ring here. Local: that pool does not, until its cutover has gone back or ended.
+// Return 0, or -errno when the switch could not be kept on disk (it is in effect all the same).
+int fleet_link_kill_switch(struct fleet_link *link, bool on);
+int fleet_link_local(struct fleet_link *link, const char *pool, bool on);
+bool fleet_link_is_local(const struct fleet_link *link, const char *pool);
+
+// Looks at cutovers, shares and rings now instead of at the next tick.
+void fleet_link_refresh(struct fleet_link *link);

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cutover plan` and `cutover stage`: what a cutover would do, measured on both rings, and its beginning.
+#include "control/cutover/json.h"
+#include "control/cutover/plan.h"
+#include "control/daemon/verb_fleet.h"
+#include "control/ring/walk.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define PATH_BYTES  4096
+#define FAULTS_MAX  32u
+#define PLAN_DIGITS 16u
+
+// --- the specification -----------------------------------------------------------------------------
+
+static enum answer faults_fail(
+	struct server_call *call, const struct cutover_spec_error *faults, size_t count)
+{
+	server_fail(call, ANSWER_INVALID, "the specification has %zu fault%s", count,
+		count == 1 ? "" : "s");
+	for (size_t i = 0; i < count; i++)
+		server_detail(call, "%s: %s", faults[i].where, faults[i].text);
+	return call->answer;
+}
+
+static void ring_describe(const struct config_ring *ring, struct cutover_ring *ret)
+{
+	ret->version = (enum ring_version)ring->version;
+	ret->points = ring->points;
+	ret->balance = (double)ring->balance / 1e6;
+}
+
+static struct config_ring ring_of(const struct cutover_ring *wanted, const struct config_pool *pool)
+{
+	struct config_ring ring = pool->ring;
+
+	ring.version = wanted->version;
+	ring.points = wanted->points;
+	ring.balance = (uint32_t)(wanted->balance * 1e6 + 0.5);
+	config_ring_complete(&ring);
+	return ring;
+}
+
+// "all" means every datacenter that has said something, and this one.
+static enum answer add_datacenters(struct server_call *call, struct cutover_spec *spec)
+{
+	struct fleet_roster roster = {0};
+	struct cutover_facts *facts = malloc(sizeof(*facts));
+	int rc = facts ? fleet_look_at(call, NULL, &roster, facts) : -ENOMEM;
+
+	for (uint32_t i = 0; i < roster.count; i++)
+		cutover_datacenter_add(spec, roster.members[i]->status.datacenter);
+	cutover_datacenter_add(spec, node_config(verbs_of(call)->node)->datacenter);
+	fleet_roster_free(&roster);
+	free(facts);
+	return rc < 0 ? fleet_store_fail(call, rc, store_error(node_store(verbs_of(call)->node)))
+		      : ANSWER_DONE;
+}
+
+static enum answer read_spec(struct server_call *call, struct cutover_spec *ret)
+{
+	struct cutover_spec_error faults[FAULTS_MAX];
+	const json_t *object = json_object_get(call->request->args, "spec");
+	size_t count = cutover_spec_read(object, ret, faults, FAULTS_MAX);
+	const struct config_pool *pool;
+
+	if (count != 0)
+		return faults_fail(call, faults, count);
+	if (add_datacenters(call, ret) != ANSWER_DONE)
+		return call->answer;
+	count = cutover_spec_check(ret, faults, FAULTS_MAX);
+	if (ret->to.version == 0 && count < FAULTS_MAX)
+		faults[count++] = (struct cutover_spec_error){"to", "names no ring version"};
+	if (count != 0)
+		return faults_fail(call, faults, count);
+	pool = config_pool_find(node_document(verbs_of(call)->node)->pools, ret->pool);
+	if (pool == NULL)
+		return server_fail(call, ANSWER_NOT_FOUND, "there is no pool %s", ret->pool);
+	struct config_ring to = ring_of(&ret->to, pool);
+
+	ring_describe(&pool->ring, &ret->from);
+	ring_describe(&to, &ret->to);
+	return ANSWER_DONE;
+}
+
+// --- measuring -------------------------------------------------------------------------------------
+
+static void weights_fill(const struct document *document, const char *pool_name,
+	const struct ring *ring, uint32_t *ret)
+{
+	const struct config_pool *pool = config_pool_find(document->pools, pool_name);
+
+	for (uint32_t owner = 0; owner < ring->header->member_count; owner++) {
+		const struct document_id *id =
+			document_id_name(document, DOCUMENT_BACKEND, ring_member(ring, owner));
+		const struct config_backend *backend =
+			id ? config_backend_find(pool, id->name) : NULL;
+
+		ret[owner] = backend ? backend->weight : 1;
+	}
+}
+
+static const char *name_of(const struct document *document, const struct ring *ring, uint32_t owner)
+{
+	const struct document_id *id =
+		document_id_name(document, DOCUMENT_BACKEND, ring_member(ring, owner));
+
+	return id ? id->name : "?";
+}
+
+static void balance_measure(const struct document *document, const char *pool,
+	const struct ring *ring, struct plan_balance *ret)
+{
+	uint32_t members = ring->header->member_count;
+	uint64_t *arcs = calloc((size_t)members + 1, sizeof(*arcs));
+	uint32_t *weights = calloc((size_t)members + 1, sizeof(*weights));
+
+	*ret = (struct plan_balance){0};
+	if (members != 0 && arcs != NULL && weights != NULL) {
+		ring_shares(ring, arcs);
+		weights_fill(document, pool, ring, weights);
+		plan_balance_of(arcs, weights, members, ring->header->point_count, ret);
+	}
+	free(arcs);
+	free(weights);
+}
+
+static bool same_tags(const struct node_ring *a, const struct node_ring *b)
+{
+	if (a->tag_count != b->tag_count)
+		return false;
+	for (uint32_t i = 0; i < a->tag_count; i++) {
+		if (strcmp(a->tags[i], b->tags[i]) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void tags_text(const struct node_ring *ring, char *ret, size_t bytes)
+{
+	size_t length = 0;
+
+	snprintf(ret, bytes, "-");
+	for (uint32_t i = 0; i < ring->tag_count && length < bytes; i++)
+		length += (size_t)snprintf(
+			ret + length, bytes - length, "%s%s", i ? "," : "", ring->tags[i]);
+}
+
+// Where keys have a home, a move of theirs is felt by the caches: the worst affinity of the pool's services counts.
+static enum flow_affinity worst_affinity(const struct document *document, const char *pool)
+{
+	enum flow_affinity worst = FLOW_AFFINITY_FLOW;
+
+	for (uint32_t i = 0; i < document->pools->service_count; i++) {
+		const struct config_service *service = &document->pools->services[i];
+
+		if (strcmp(service->pool, pool) == 0 &&
+			plan_surge_applies((enum flow_affinity)service->affinity))
+			worst = (enum flow_affinity)service->affinity;
+	}
+	return worst;
+}
+
+// A ring of the pool and the one that would follow it.
+struct pair {
+	const struct node_ring *before;
+	const struct node_ring *after;
+	struct plan_ring measured;
+};
+
+struct pairs {
+	struct pair items[SNAPSHOT_RINGS_MAX];
+	struct plan_ring rings[SNAPSHOT_RINGS_MAX];
+	uint32_t count;
+	struct plan plan;
+};
+
+static void pair_measure(const struct document *document, const char *pool, struct pair *pair)
+{
+	const struct ring *before = pair->before->ring, *after = pair->after->ring;
+	struct plan_ring *ret = &pair->measured;
+
+	tags_text(pair->before, ret->name, sizeof(ret->name));
+	ret->services = pair->before->service_count;
+	ret->affinity = worst_affinity(document, pool);
+	ret->churn = (double)ring_churn(before, after, NULL, NULL) / (double)RING_CIRCLE;
+	ret->churn_traffic = NAN;
+	balance_measure(document, pool, before, &ret->before);
+	balance_measure(document, pool, after, &ret->after);
+	ret->bytes_before = before->header->bytes;
+	ret->bytes_after = after->header->bytes;
+	ret->build_ns = pair->after->build_ns;
+}
+
+static void pairs_measure(const struct node_preview *preview, const char *pool, struct pairs *ret)
+{
+	const struct document *document = node_preview_document(preview);
+	const struct node_ring *rings;
+	uint32_t count = node_preview_rings(preview, &rings);
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (strcmp(rings[i].pool, pool) != 0 || rings[i].is_new)
+			continue;
+		for (uint32_t k = 0; k < count; k++) {
+			struct pair *pair = &ret->items[ret->count];
+
+			if (strcmp(rings[k].pool, pool) != 0 || !rings[k].is_new ||
+				!same_tags(&rings[i], &rings[k]))
+				continue;
+			pair->before = &rings[i];
+			pair->after = &rings[k];
+			pair_measure(document, pool, pair);
+			ret->rings[ret->count++] = pair->measured;
+			break;
+		}
+	}
+}
+
+// --- the answer ------------------------------------------------------------------------------------
+
+static json_t *balance_json(const struct document *document, const struct ring *ring,
+	const struct plan_balance *balance)
+{
+	return json_pack("{s:f, s:f, s:f, s:s, s:f, s:s}", "cv", balance->cv, "cv_predicted",
+		balance->predicted, "hottest", balance->hottest, "hottest_backend",
+		name_of(document, ring, balance->hottest_member), "coldest", balance->coldest,
+		"coldest_backend", name_of(document, ring, balance->coldest_member));
+}
+
+static json_t *ring_json(const struct document *document, const struct pair *pair)
+{
+	const struct plan_ring *ring = &pair->measured;
+
+	return json_pack("{s:s, s:I, s:f, s:o, s:o, s:I, s:I, s:I}", "tags", ring->name, "services",
+		(json_int_t)ring->services, "churn", ring->churn, "before",
+		balance_json(document, pair->before->ring, &ring->before), "after",
+		balance_json(document, pair->after->ring, &ring->after), "worker_bytes_before",
+		(json_int_t)ring->bytes_before, "worker_bytes_after", (json_int_t)ring->bytes_after,
+		"build_ns", (json_int_t)ring->build_ns);
+}
+
+static json_t *datacenters_json(const struct cutover_spec *spec, uint32_t stage)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < spec->datacenter_count; i++) {
+		if (datacenter_set_has(&spec->stages[stage].datacenters, i))
+			json_array_append_new(list, json_string(spec->datacenters[i]));
+	}
+	return list;
+}
+
+static json_t *step_json(const struct cutover_spec *spec, const struct plan_step *step)
+{
+	char from[CUTOVER_SHARE_TEXT_BYTES], to[CUTOVER_SHARE_TEXT_BYTES];
+	char rise[CUTOVER_SHARE_TEXT_BYTES];
+	json_t *soak = step->soak_min_ms == UINT64_MAX
+		? json_null()
+		: json_integer((json_int_t)step->soak_min_ms);
+
+	cutover_share_format(step->from, from);
+	cutover_share_format(step->to, to);
+	cutover_share_format(step->rise, rise);
+	return json_pack("{s:I, s:o, s:s, s:s, s:s, s:I, s:f, s:f, s:b, s:I, s:o, s:I}", "stage",
+		(json_int_t)step->stage + 1, "datacenters", datacenters_json(spec, step->stage),
+		"from", from, "to", to, "rise", rise, "rises", (json_int_t)step->rises, "moves",
+		step->moves, "surge", step->surge, "over_limit", step->over_limit, "soak_ms",
+		(json_int_t)step->soak_ms, "soak_min_ms", soak, "total_ms",
+		(json_int_t)step->total_ms);
+}
+
+static json_t *plan_json(const struct server_call *call, const struct cutover_spec *spec,
+	const struct node_preview *preview, const struct pairs *pairs)
+{
+	const struct plan *plan = &pairs->plan;
+	const struct document *document = node_preview_document(preview);
+	uint64_t generation = node_document(verbs_of(call)->node)->generation;
+	json_t *rings = json_array(), *steps = json_array();
+	char id[PLAN_DIGITS + 1];
+
+	snprintf(id, sizeof(id), "%016llx", (unsigned long long)cutover_plan_id(spec, generation));
+	for (uint32_t i = 0; i < pairs->count; i++)
+		json_array_append_new(rings, ring_json(document, &pairs->items[i]));
+	for (uint32_t i = 0; i < plan->step_count; i++)
+		json_array_append_new(steps, step_json(spec, &plan->steps[i]));
+	json_t *ret = json_pack("{s:i, s:s, s:I, s:s, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:I}",
+		"schema_version", 1, "plan", id, "base_generation", (json_int_t)generation, "pool",
+		spec->pool, "rings", rings, "steps", steps, "churn", plan->churn, "churn_surge",
+		plan->churn_surge, "step_max", plan->step_max, "flows_min", plan->flows_min,
+		"rollback_late", plan->rollback_late, "total_ms", (json_int_t)plan->total_ms);
+
+	json_object_set_new(ret, "memory",
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "worker_bytes_now",
+			(json_int_t)plan->worker_bytes_now, "worker_bytes_during",
+			(json_int_t)plan->worker_bytes_during, "worker_bytes_after",
+			(json_int_t)plan->worker_bytes_after, "node_bytes_now",
+			(json_int_t)plan->node_bytes_now, "node_bytes_during",
+			(json_int_t)plan->node_bytes_during, "node_bytes_after",
+			(json_int_t)plan->node_bytes_after));
+	json_object_set_new(ret, "spec", cutover_spec_write(spec));
+	return ret;
+}
+
+static void plan_path(const struct server_call *call, const char *id, char ret[static PATH_BYTES])
+{
+	const char *run_dir = node_config(verbs_of(call)->node)->run_dir;
+
+	snprintf(ret, PATH_BYTES, "%s/plans", run_dir);
+	mkdir(ret, 0750);
+	snprintf(ret, PATH_BYTES, "%s/plans/%s.json", run_dir, id);
+}
+
+static enum answer plan_save(struct server_call *call)
+{
+	char path[PATH_BYTES];
+
+	plan_path(call, json_string_value(json_object_get(call->result, "plan")), path);
+	if (json_dump_file(call->result, path, JSON_COMPACT) == 0)
+		return ANSWER_DONE;
+	return server_fail(call, ANSWER_FAILED, "cannot keep the plan in %s", path);
+}
+
+static enum answer measure(struct server_call *call, struct cutover_spec *spec, struct pairs *pairs)
+{
+	struct node *node = verbs_of(call)->node;
+	const struct config_pool *pool = config_pool_find(node_document(node)->pools, spec->pool);
+	struct config_ring to = ring_of(&spec->to, pool);
+	struct node_outcome outcome = {0};
+	struct node_preview *preview = NULL;
+	double flows = json_number_value(json_object_get(call->request->args, "flows_per_second"));
+
+	if (node_preview(node, spec->pool, &to, &preview, &outcome) != NODE_OK)
+		return server_fail(call, (enum answer)outcome.code, "%s", outcome.text);
+	pairs_measure(preview, spec->pool, pairs);
+	struct plan_input input = {
+		.spec = spec,
+		.rings = pairs->rings,
+		.ring_count = pairs->count,
+		.workers = node_config(node)->dataplane.worker_count,
+		.flows_per_second = flows,
+	};
+
+	plan_compute(&input, &pairs->plan);
+	plan_limit_steps(spec, &pairs->plan);
+	call->result = plan_json(call, spec, preview, pairs);
+	node_preview_free(preview);
+	return ANSWER_DONE;
+}
+
+void verb_cutover_plan(struct server_call *call)
+{
+	struct cutover_spec *spec = malloc(sizeof(*spec));
+	struct pairs *pairs = calloc(1, sizeof(*pairs));
+
+	if (spec == NULL || pairs == NULL)
+		server_fail(call, ANSWER_FAILED, "out of memory");
+	else if (read_spec(call, spec) == ANSWER_DONE && measure(call, spec, pairs) == ANSWER_DONE)
+		plan_save(call);
+	free(spec);
+	free(pairs);
+}
+
+// --- stage -----------------------------------------------------------------------------------------
+
+static bool plan_name_good(const char *name)
+{
+	return strlen(name) == PLAN_DIGITS && strspn(name, "0123456789abcdef") == PLAN_DIGITS;
+}
+
+static enum answer plan_load(struct server_call *call, const char *name, struct cutover_spec *ret,
+	uint64_t *ret_generation)
+{
+	struct cutover_spec_error fault;
+	char path[PATH_BYTES];
+	json_t *plan;
+
+	if (!plan_name_good(name))
+		return server_fail(call, ANSWER_USAGE, "\"%.32s\" is no plan; it has %u digits",
+			name, PLAN_DIGITS);
+	plan_path(call, name, path);
+	plan = json_load_file(path, 0, NULL);
+	if (plan == NULL)
+		return server_fail(call, ANSWER_NOT_FOUND,
+			"this node has made no plan %s; run `ringway cutover plan -f FILE`", name);
+	size_t faults = cutover_spec_read(json_object_get(plan, "spec"), ret, &fault, 1);
+
+	*ret_generation = (uint64_t)json_integer_value(json_object_get(plan, "base_generation"));
+	json_decref(plan);
+	if (faults != 0)
+		return server_fail(call, ANSWER_INVALID, "%s: %s", fault.where, fault.text);
+	return ANSWER_DONE;
+}
+
+static int audit_tell(
+	void *context, uint64_t number, const char *entry, const uint8_t hash[STORE_HASH_BYTES])
+{
+	struct server_call *call = context;
+	json_t *object = json_loads(entry, 0, NULL);
+	const json_t *after = json_object_get(object, "after");
+	uint64_t base = (uint64_t)json_integer_value(
+		json_object_get(call->request->args, "base_generation"));
+
+	(void)number, (void)hash;
+	if (json_is_integer(after) && (uint64_t)json_integer_value(after) > base)
+		server_detail(call, "generation %lld by uid %lld on %s: %s %s",
+			(long long)json_integer_value(after),
+			(long long)json_integer_value(json_object_get(object, "uid")),
+			json_string_value(json_object_get(object, "node")),
+			json_string_value(json_object_get(object, "verb")),
+			json_string_value(json_object_get(object, "result")));
+	json_decref(object);
+	return 0;
+}
+
+// A plan of another generation is stale: say what has changed since, and who did.
+static enum answer check_fresh(struct server_call *call, uint64_t base)
+{
+	struct node *node = verbs_of(call)->node;
+	uint64_t now = node_document(node)->generation;
+
+	if (now == base)
+		return ANSWER_DONE;
+	server_fail(call, ANSWER_CONFLICT,
+		"the plan was made on generation %llu, it is %llu now: plan again",
+		(unsigned long long)base, (unsigned long long)now);
+	json_object_set_new(call->request->args, "base_generation", json_integer((json_int_t)base));
+	store_audit_list(node_store(node), 1, audit_tell, call);
+	return call->answer;
+}
+
+// Both rings into the document of the fleet, at 0 %. What was so already is no change.
+static enum answer stage_rings(struct server_call *call, struct cutover_spec *spec)
+{
+	struct node *node = verbs_of(call)->node;
+	const struct config_pool *pool = config_pool_find(node_document(node)->pools, spec->pool);
+	struct node_request request = verbs_request(call);
+	struct node_outcome outcome = {0};
+	struct node_cutover wanted = {.pool = spec->pool, .has_ring = true};
+	const struct document_cutover *staged;
+
+	if (pool == NULL)
+		return server_fail(call, ANSWER_NOT_FOUND, "there is no pool %s", spec->pool);
+	wanted.ring = ring_of(&spec->to, pool);
+	request.generation = 0;
+	node_cutover_set(node, &request, &wanted, &outcome);
+	node_outcome_free(&outcome);
+	if (outcome.code != NODE_OK)
+		return server_fail(call, (enum answer)outcome.code, "%s", outcome.text);
+	staged = document_cutover_find(node_document(node), spec->pool);
+	if (staged == NULL)
+		return server_fail(call, ANSWER_CONFLICT, "somebody took the ring out again");
+	spec->salt = staged->salt;
+	return ANSWER_DONE;
+}
+
+// A stage on its way.
+struct staging {
+	struct cutover_spec spec;
+	struct cutover next;
+	struct fleet_cutover *before; // of an earlier cutover of the pool, or NULL
+	uint64_t base;
+	uint64_t plan_id;
+};
+
+static enum answer check_before(struct server_call *call, struct staging *staging)
+{
+	struct store *store = node_store(verbs_of(call)->node);
+	char error[STORE_ERROR_BYTES];
+	int rc = fleet_cutover_read(store, staging->spec.pool, &staging->before, error);
+
+	if (rc == -ENOENT)
+		return ANSWER_DONE;
+	if (rc < 0)
+		return fleet_store_fail(call, rc, error);
+	const struct cutover *before = &staging->before->cutover;
+
+	if (before->plan_id == staging->plan_id && before->state != CUTOVER_DISCARDED &&
+		before->state != CUTOVER_RETIRED)
+		return ANSWER_DONE;
+	if (before->state == CUTOVER_ROLLED_BACK)
+		return server_fail(call, ANSWER_CONFLICT,
+			"the cutover before was rolled back; discard it first");
+	if (!cutover_state_terminal(before->state))
+		return server_fail(call, ANSWER_CONFLICT, "cutover %016llx is in progress (%s)",
+			(unsigned long long)before->plan_id, cutover_state_name(before->state));
+	return ANSWER_DONE;
+}
+
+static enum answer stage_commit(struct server_call *call, struct staging *staging)
+{
+	struct verbs *verbs = verbs_of(call);
+	struct store *store = node_store(verbs->node);
+	char actor[CUTOVER_NAME_BYTES], error[STORE_ERROR_BYTES];
+	struct cutover_command command = {
+		.verb = CUTOVER_STAGE, .actor = actor, .reason = call->request->reason};
+	struct cutover_facts *facts = calloc(1, sizeof(*facts));
+	struct cutover_result result = {0};
+
+	if (facts == NULL)
+		return server_fail(call, ANSWER_FAILED, "out of memory");
+	fleet_actor(call, actor);
+	cutover_init(&staging->next, &staging->spec, staging->base, fleet_wall_ms());
+	// The salt is the document's, made when the rings were staged; the plan stays the plan.
+	staging->next.plan_id = staging->plan_id;
+	cutover_command(&staging->next, &command, facts, fleet_wall_ms(), &result);
+	free(facts);
+	if (staging->before != NULL)
+		staging->next.revision = staging->next.shares_revision =
+			staging->before->cutover.revision + 1;
+	int rc = fleet_cutover_swap(store, staging->before, &staging->next, error);
+
+	if (rc < 0)
+		return fleet_store_fail(call, rc, error);
+	struct fleet_event event = {.verb = call->request->verb,
+		.actor = actor,
+		.node = node_config(verbs->node)->node,
+		.reason = call->request->reason,
+		.result = result.text,
+		.before = staging->before ? &staging->before->cutover : NULL,
+		.after = &staging->next};
+
+	fleet_audit(store, &event);
+	fleet_poke(fleet_link_fleet(verbs->fleet));
+	return ANSWER_DONE;
+}
+
+static enum answer stage_run(struct server_call *call, struct staging *staging)
+{
+	const char *name = NULL;
+	bool there;
+
+	if (server_text(call, "plan", &name) != ANSWER_DONE ||
+		plan_load(call, name, &staging->spec, &staging->base) != ANSWER_DONE)
+		return call->answer;
+	staging->plan_id = strtoull(name, NULL, 16);
+	if (check_before(call, staging) != ANSWER_DONE)
+		return call->answer;
+	there = staging->before != NULL && staging->before->cutover.plan_id == staging->plan_id;
+	if (!there) {
+		if (check_fresh(call, staging->base) != ANSWER_DONE)
+			return call->answer;
+		if (call->request->dry_run) {
+			call->result = json_pack("{s:b, s:b, s:s}", "changed", 1, "dry_run", 1,
+				"text", "nothing was changed (dry run)");
+			return ANSWER_DONE;
+		}
+		if (stage_rings(call, &staging->spec) != ANSWER_DONE ||
+			stage_commit(call, staging) != ANSWER_DONE)
+			return call->answer;
+	}
+	call->result = json_pack("{s:b, s:s, s:s, s:s, s:s}", "changed", !there, "plan", name,
+		"pool", staging->spec.pool, "state", "staged", "text",
+		there ? "it is staged already"
+		      : "both rings are in the document at 0%; nodes build them now");
+	return ANSWER_DONE;
+}
+
+void verb_cutover_stage(struct server_call *call)
+{
+	struct staging *staging = calloc(1, sizeof(*staging));
+
+	if (staging == NULL) {
+		server_fail(call, ANSWER_FAILED, "out of memory");
+		return;
+	}
+	stage_run(call, staging);
+	fleet_cutover_free(staging->before);
+	free(staging);
+}
