@@ -3,6 +3,7 @@
 #include "control/cli/apply.h"
 #include "control/cli/change.h"
 #include "control/cli/cli.h"
+#include "control/cli/cutover.h"
 #include "control/cli/drops.h"
 #include "control/cli/explain.h"
 #include "control/cli/files.h"
@@ -82,6 +83,53 @@ static const struct cli_column cutover_columns[] = {
 	{"FLOWS NEW", "new_flows_new", false},
 	{"ABORTS OLD", "aborts_old", true},
 	{"ABORTS NEW", "aborts_new", true},
+	{0},
+};
+
+static const struct cli_column node_columns[] = {
+	{"NODE", "name", false},
+	{"DATACENTER", "datacenter", false},
+	{"STATE", "state", false},
+	{"SHARES", "shares", false},
+	{"GENERATION", "generation", false},
+	{"KILL SWITCH", "kill_switch", false},
+	{"SAID", "text", true},
+	{"HUGEPAGES", "hugepage_bytes", true},
+	{"STARTUP", "startup_ns", true},
+	{0},
+};
+
+static const struct cli_column datacenter_columns[] = {
+	{"DATACENTER", "name", false},
+	{"NODES", "nodes", false},
+	{"CURRENT", "current", false},
+	{"BEHIND", "behind", false},
+	{"ABSENT", "absent", false},
+	{"MISSING", "missing", false},
+	{"FLOWS OLD", "flows_old", false},
+	{"FLOWS NEW", "flows_new", false},
+	{"GENERATION", "generation_max", true},
+	{0},
+};
+
+static const struct cli_column verify_columns[] = {
+	{"NODE", "node", false},
+	{"DATACENTER", "datacenter", false},
+	{"POOL", "pool", false},
+	{"GENERATION", "generation", false},
+	{"DIGESTS", "digests", false},
+	{0},
+};
+
+static const struct cli_column event_columns[] = {
+	{"#", "number", false},
+	{"TIME", "time", false},
+	{"VERB", "verb", false},
+	{"ACTOR", "actor", false},
+	{"STATE", "after.state", false},
+	{"SHARE", "after.share_max", false},
+	{"REASON", "reason", false},
+	{"HASH", "hash", true},
 	{0},
 };
 
@@ -323,16 +371,19 @@ const struct cli_command cli_commands[] = {
 		.noun = "cutover",
 		.verb = "set",
 		.operands = "POOL",
-		.summary = "start a cutover to another ring, or move its share",
+		.summary = "start a cutover to another ring by hand, or move its share",
 		.details =
-			"With --to it starts: both rings are in memory, the new one at --share, 0% when not "
+			"In a cutover that was planned: a step by hand inside its stage, for --dc or all "
+			"of the stage's datacenters; it then waits for `advance`. Without a plan, with "
+			"--to it starts: both rings are in memory, the new one at --share, 0% when not "
 			"given. Later calls give --share alone. Raising the share never moves a flow "
 			"back; lowering it undoes exactly what raising did; established flows stay.",
 		.options = CLI_BIT(CLI_TO) | CLI_BIT(CLI_POINTS) | CLI_BIT(CLI_BALANCE) |
-			CLI_BIT(CLI_SHARE),
+			CLI_BIT(CLI_SHARE) | CLI_BIT(CLI_CAP) | CLI_BIT(CLI_DATACENTER) |
+			CLI_BIT(CLI_FORCE) | CLI_BIT(CLI_ALLOW_NODE_CHURN) | CLI_BIT(CLI_REVISION),
 		.flags = CLI_MUTATES,
 		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
-		.run = change_run,
+		.run = cutover_change_run,
 	},
 	{
 		.noun = "cutover",
@@ -342,27 +393,205 @@ const struct cli_command cli_commands[] = {
 		.details =
 			"Needs no rebuild and asks for no generation. Both rings stay; established "
 			"flows stay where they are.",
+		.options = CLI_BIT(CLI_DATACENTER) | CLI_BIT(CLI_LOCAL),
 		.flags = CLI_MUTATES,
 		.answers = ANSWER(NOT_FOUND),
-		.run = change_run,
+		.run = cutover_change_run,
 	},
 	{
 		.noun = "cutover",
 		.verb = "retire",
 		.operands = "POOL",
 		.summary = "end a cutover at 100%: the new ring is the only one",
+		.options = CLI_BIT(CLI_FORCE) | CLI_BIT(CLI_REVISION),
 		.flags = CLI_MUTATES | CLI_DANGER,
 		.answers = ANSWER(NOT_FOUND) | ANSWER(REFUSED),
-		.run = change_run,
+		.run = cutover_change_run,
 	},
 	{
 		.noun = "cutover",
 		.verb = "discard",
 		.operands = "POOL",
 		.summary = "end a cutover at 0%: the old ring is the only one",
+		.options = CLI_BIT(CLI_FORCE) | CLI_BIT(CLI_REVISION),
 		.flags = CLI_MUTATES | CLI_DANGER,
 		.answers = ANSWER(NOT_FOUND) | ANSWER(REFUSED),
-		.run = change_run,
+		.run = cutover_change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "plan",
+		.summary = "compute what a cutover would do; change nothing",
+		.details =
+			"Reads a cutover.yaml (docs/cutover.md) and measures both rings: churn by exact "
+			"arithmetic, balance before and after, memory, the surge of origin traffic of each "
+			"step, the largest safe step, soak times. The plan is bound to the node's "
+			"generation; `cutover stage PLAN` takes it while that stands.",
+		.options = CLI_BIT(CLI_FILE) | CLI_BIT(CLI_FLOWS),
+		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
+		.run = cutover_plan_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "stage",
+		.operands = "PLAN",
+		.summary = "put both rings into every node's memory, the new one at 0%",
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(CONFLICT) | ANSWER(INVALID) | ANSWER(REFUSED),
+		.run = cutover_change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "start",
+		.operands = "POOL",
+		.summary = "begin the first step of the first stage",
+		.options =
+			CLI_BIT(CLI_FORCE) | CLI_BIT(CLI_ALLOW_NODE_CHURN) | CLI_BIT(CLI_REVISION),
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(CONFLICT) | ANSWER(REFUSED),
+		.run = cutover_change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "advance",
+		.operands = "POOL",
+		.summary = "open a gate: on to the next stage, or to FULL",
+		.details = "With --force and --reason also while a step still soaks.",
+		.options =
+			CLI_BIT(CLI_FORCE) | CLI_BIT(CLI_ALLOW_NODE_CHURN) | CLI_BIT(CLI_REVISION),
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(CONFLICT) | ANSWER(REFUSED),
+		.run = cutover_change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "pause",
+		.operands = "POOL",
+		.summary = "freeze all shares where they are",
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(CONFLICT),
+		.run = cutover_change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "resume",
+		.operands = "POOL",
+		.summary = "go on after a pause: the last share is taken over and soaked anew",
+		.options = CLI_BIT(CLI_FORCE) | CLI_BIT(CLI_REVISION) | CLI_BIT(CLI_LOCAL),
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(CONFLICT) | ANSWER(REFUSED),
+		.run = cutover_change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "override",
+		.operands = "POOL",
+		.summary = "hold datacenters at a share for some time, whatever their stage says",
+		.options = CLI_BIT(CLI_DATACENTER) | CLI_BIT(CLI_SHARE) | CLI_BIT(CLI_TTL) |
+			CLI_BIT(CLI_CLEAR) | CLI_BIT(CLI_REVISION),
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(CONFLICT) | ANSWER(REFUSED),
+		.run = cutover_change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "lock",
+		.operands = "POOL",
+		.summary = "keep others from moving it; rollback and pause heed no lock",
+		.options = CLI_BIT(CLI_TTL) | CLI_BIT(CLI_REVISION),
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(CONFLICT),
+		.run = cutover_change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "unlock",
+		.operands = "POOL",
+		.summary = "give the lock back; another's with --force and --reason",
+		.options = CLI_BIT(CLI_FORCE) | CLI_BIT(CLI_REVISION),
+		.flags = CLI_MUTATES,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(CONFLICT),
+		.run = cutover_change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "kill-switch",
+		.operands = "STATE",
+		.summary = "on: no pool takes its new ring on this node; off: it follows the fleet",
+		.flags = CLI_MUTATES,
+		.run = cutover_change_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "history",
+		.operands = "POOL",
+		.summary = "everything that happened to a pool's cutovers, from the audit log",
+		.rows = "events",
+		.columns = event_columns,
+		.run = request_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "watch",
+		.operands = "POOL",
+		.summary = "what moves, who follows and what the guards say, once a second",
+		.answers = ANSWER(NOT_FOUND),
+		.run = cutover_watch_run,
+	},
+	{
+		.noun = "cutover",
+		.verb = "wait",
+		.operands = "POOL",
+		.summary =
+			"wait until the cutover is in a state; exit code 6 when the time is over",
+		.details =
+			"What for: --for=state=FULL. Ends with exit code 1 when a state is reached from which that "
+			"one cannot come any more.",
+		.options = CLI_BIT(CLI_FOR) | CLI_BIT(CLI_TIMEOUT),
+		.answers = ANSWER(NOT_FOUND) | ANSWER(TIMEOUT),
+		.run = cutover_wait_run,
+	},
+	{
+		.noun = "node",
+		.verb = "list",
+		.summary = "all nodes of the fleet: what they use, and what they send to new rings",
+		.flags = CLI_STREAMS,
+		.rows = "nodes",
+		.columns = node_columns,
+		.run = request_run,
+	},
+	{
+		.noun = "dc",
+		.verb = "list",
+		.summary = "all datacenters: how many nodes follow, and what their flows took",
+		.flags = CLI_STREAMS,
+		.rows = "datacenters",
+		.columns = datacenter_columns,
+		.run = request_run,
+	},
+	{
+		.noun = "audit",
+		.verb = "list",
+		.summary = "the audit log: who did what, when and why",
+		.rows = "events",
+		.columns = event_columns,
+		.run = request_run,
+	},
+	{
+		.noun = "audit",
+		.verb = "verify",
+		.summary = "walk the chain of hashes: nothing was changed, left out or put in",
+		.run = request_run,
+	},
+	{
+		.noun = "ring",
+		.verb = "verify",
+		.summary =
+			"compare the digests of every node's rings in cutovers; exit code 10 if they differ",
+		.answers = ANSWER(DIFFERENT),
+		.rows = "nodes",
+		.columns = verify_columns,
+		.run = ring_verify_run,
 	},
 	{
 		.noun = "ring",

@@ -17,7 +17,8 @@
 	(CLI_BIT(CLI_HELP) | CLI_BIT(CLI_VERSION) | CLI_BIT(CLI_JSON) | CLI_BIT(CLI_OUTPUT) | \
 		CLI_BIT(CLI_RUN_DIR) | CLI_BIT(CLI_SOCKET) | CLI_BIT(CLI_DRY_RUN) |           \
 		CLI_BIT(CLI_REASON) | CLI_BIT(CLI_GENERATION) | CLI_BIT(CLI_YES) |            \
-		CLI_BIT(CLI_FILE) | CLI_BIT(CLI_NODE_FILE) | CLI_BIT(CLI_EXIT_CODE))
+		CLI_BIT(CLI_FILE) | CLI_BIT(CLI_NODE_FILE) | CLI_BIT(CLI_EXIT_CODE) |         \
+		CLI_BIT(CLI_FOR) | CLI_BIT(CLI_TIMEOUT))
 
 void request_socket_path(const struct cli *cli, char *ret, size_t ret_bytes)
 {

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/cli/cutover.h"
+
+#include "control/cli/files.h"
+#include "control/cli/request.h"
+#include "control/cutover/spec.h"
+#include "control/cutover/state.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POLL_MS           500u
+#define TIMEOUT_DEFAULT_S 600u
+#define TIMEOUT_MAX_S     864000u
+
+static bool for_people(const struct cli *cli)
+{
+	return cli->output == OUTPUT_TABLE || cli->output == OUTPUT_WIDE;
+}
+
+static const char *text_at(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static void share_at(const json_t *object, char ret[static CUTOVER_SHARE_TEXT_BYTES])
+{
+	cutover_share_format(
+		(uint32_t)json_integer_value(json_object_get(object, "share_ppm")), ret);
+}
+
+// Who follows and who does not: the names that make an exit code of "partial".
+static enum answer print_nodes(struct cli *cli, const json_t *nodes)
+{
+	unsigned behind = 0;
+	json_t *node;
+	size_t i;
+
+	json_array_foreach (nodes, i, node) {
+		bool follows = json_is_true(json_object_get(node, "follows"));
+		char share[CUTOVER_SHARE_TEXT_BYTES];
+
+		share_at(node, share);
+		behind += !follows;
+		fprintf(cli->out, "%-20s %-12s %-9s %s\n", text_at(node, "node"),
+			text_at(node, "datacenter"), share,
+			follows ? "follows" : "does not follow yet");
+	}
+	if (behind == 0)
+		return ANSWER_DONE;
+	return cli_fail(cli, ANSWER_PARTIAL,
+		"%u of %zu nodes have not said yet that they follow; they will when they can",
+		behind, json_array_size(nodes));
+}
+
+static enum answer print_change(struct cli *cli, json_t *result)
+{
+	const json_t *nodes = json_object_get(result, "nodes");
+	bool back = strcmp(cli->command->verb, "rollback") == 0 && nodes != NULL &&
+		json_is_true(json_object_get(result, "changed"));
+
+	if (!for_people(cli))
+		return request_print(cli, result);
+	files_print_changes(cli, json_object_get(result, "changes"));
+	fprintf(cli->err, "%s", text_at(result, "text"));
+	if (json_object_get(result, "revision") != NULL)
+		fprintf(cli->err, " (revision %lld, %lld ms)",
+			(long long)json_integer_value(json_object_get(result, "revision")),
+			(long long)json_integer_value(json_object_get(result, "took_ms")));
+	fputc('\n', cli->err);
+	if (text_at(result, "dataplane")[0] != '\0')
+		fprintf(cli->err, "dataplane: %s\n", text_at(result, "dataplane"));
+	return back ? print_nodes(cli, nodes) : ANSWER_DONE;
+}
+
+enum answer cutover_change_run(struct cli *cli)
+{
+	return request_run_printed(cli, json_object(), print_change);
+}
+
+// --- watch -----------------------------------------------------------------------------------------
+
+static void print_guards(FILE *out, const json_t *guards)
+{
+	json_t *guard;
+	size_t i;
+
+	json_array_foreach (guards, i, guard) {
+		fprintf(out, "  guard %-14s %-12s %-8s %s%s\n", text_at(guard, "name"),
+			text_at(guard, "verdict"), text_at(guard, "action"), text_at(guard, "text"),
+			json_is_true(json_object_get(guard, "dry_run")) ? " (dry run)" : "");
+	}
+}
+
+static void print_datacenters(FILE *out, const json_t *datacenters)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (datacenters, i, row) {
+		char share[CUTOVER_SHARE_TEXT_BYTES];
+
+		share_at(row, share);
+		fprintf(out, "  %-12s %-9s %lld of %lld nodes follow, %lld missing   %s\n",
+			text_at(row, "name"), share,
+			(long long)json_integer_value(json_object_get(row, "applied")),
+			(long long)json_integer_value(json_object_get(row, "nodes")),
+			(long long)json_integer_value(json_object_get(row, "missing")),
+			text_at(row, "cause"));
+	}
+}
+
+static void print_cutover(struct cli *cli, const json_t *cutover)
+{
+	const json_t *cost = json_object_get(cutover, "rollback_surge_now");
+
+	fprintf(cli->out, "%s  %s  revision %lld  stage %lld of %lld  plan %s\n",
+		text_at(cutover, "name"), text_at(cutover, "state"),
+		(long long)json_integer_value(json_object_get(cutover, "revision")),
+		(long long)json_integer_value(json_object_get(cutover, "stage")) + 1,
+		(long long)json_integer_value(json_object_get(cutover, "stage_count")),
+		text_at(cutover, "plan"));
+	if (text_at(cutover, "reason")[0] != '\0')
+		fprintf(cli->out, "  reason: %s (%s)\n", text_at(cutover, "reason"),
+			text_at(cutover, "actor"));
+	print_datacenters(cli->out, json_object_get(cutover, "datacenters_now"));
+	print_guards(cli->out, json_object_get(cutover, "guards"));
+	if (json_is_number(cost))
+		fprintf(cli->out, "  rollback now costs about %+.0f%% origin traffic\n",
+			100 * json_number_value(cost));
+	fprintf(cli->out, "  next: %s\n", text_at(cutover, "next"));
+	fflush(cli->out);
+}
+
+static enum answer show(struct cli *cli, json_t **ret)
+{
+	return request_ask(cli, "cutover.show", json_pack("{s:s}", "pool", cli->operand[0]), ret);
+}
+
+enum answer cutover_watch_run(struct cli *cli)
+{
+	bool on_terminal = isatty(STDOUT_FILENO);
+
+	for (;;) {
+		json_t *cutover = NULL;
+		enum answer answer = show(cli, &cutover);
+
+		if (answer != ANSWER_DONE)
+			return answer;
+		if (on_terminal && for_people(cli))
+			fputs("\033[H\033[2J", cli->out);
+		if (for_people(cli))
+			print_cutover(cli, cutover);
+		else
+			answer = request_print(cli, cutover);
+		json_decref(cutover);
+		if (answer != ANSWER_DONE)
+			return answer;
+		sleep(1);
+	}
+}
+
+// --- wait ------------------------------------------------------------------------------------------
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static enum answer read_goal(struct cli *cli, enum cutover_state *ret)
+{
+	const char *text = cli->value[CLI_FOR];
+	char name[32] = "";
+
+	if (text != NULL && strncmp(text, "state=", 6) == 0)
+		snprintf(name, sizeof(name), "%s", text + 6);
+	for (char *c = name; *c; c++)
+		*c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
+	if (cutover_state_find(name, ret))
+		return ANSWER_DONE;
+	return cli_fail(cli, ANSWER_USAGE, "--for=state=STATE: staged, gated, full, retired, ...");
+}
+
+// From some states others cannot be reached any more; waiting for them would only pass the time.
+static bool hopeless(enum cutover_state now, enum cutover_state goal)
+{
+	if (now == goal)
+		return false;
+	if (now == CUTOVER_RETIRED || now == CUTOVER_DISCARDED)
+		return true;
+	if (now == CUTOVER_ROLLED_BACK)
+		return goal != CUTOVER_DISCARDED;
+	return now == CUTOVER_ROLLING_BACK && goal != CUTOVER_ROLLED_BACK &&
+		goal != CUTOVER_DISCARDED;
+}
+
+enum answer cutover_wait_run(struct cli *cli)
+{
+	uint64_t timeout_s = TIMEOUT_DEFAULT_S;
+	enum cutover_state goal, now = CUTOVER_PLANNED;
+	enum answer answer = read_goal(cli, &goal);
+
+	if (answer == ANSWER_DONE)
+		answer = cli_number(cli, CLI_TIMEOUT, 0, TIMEOUT_MAX_S, &timeout_s);
+	if (answer != ANSWER_DONE)
+		return answer;
+	for (uint64_t end_ms = now_ms() + timeout_s * 1000;;) {
+		struct timespec slice = {.tv_nsec = POLL_MS * 1000000};
+		json_t *cutover = NULL;
+
+		answer = show(cli, &cutover);
+		if (answer != ANSWER_DONE)
+			return answer;
+		cutover_state_find(text_at(cutover, "state"), &now);
+		json_decref(cutover);
+		if (now == goal)
+			return ANSWER_DONE;
+		if (hopeless(now, goal))
+			return cli_fail(cli, ANSWER_FAILED, "it is %s and will not be %s any more",
+				cutover_state_name(now), cutover_state_name(goal));
+		if (now_ms() >= end_ms)
+			return cli_fail(cli, ANSWER_TIMEOUT, "it is still %s after %llu s",
+				cutover_state_name(now), (unsigned long long)timeout_s);
+		nanosleep(&slice, NULL);
+	}
+}
+
+// --- ring verify -----------------------------------------------------------------------------------
+
+static enum answer print_verify(struct cli *cli, json_t *result)
+{
+	enum answer answer = request_print(cli, result);
+
+	if (answer != ANSWER_DONE || json_is_true(json_object_get(result, "equal")))
+		return answer;
+	return cli_fail(cli, ANSWER_DIFFERENT, "digests differ");
+}
+
+enum answer ring_verify_run(struct cli *cli)
+{
+	return request_run_printed(cli, json_object(), print_verify);
+}

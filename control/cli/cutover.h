@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands of cutovers whose output is more than a table.
+#pragma once
+
+#include "control/cli/cli.h"
+
+// plan: reads cutover.yaml, asks, prints what would happen.
+enum answer cutover_plan_run(struct cli *cli);
+
+// A verb that moves a cutover: one sentence, and after a rollback the share of every node.
+enum answer cutover_change_run(struct cli *cli);
+
+// watch: `show` for people, once a second.
+enum answer cutover_watch_run(struct cli *cli);
+
+// wait: until a state is reached.
+enum answer cutover_wait_run(struct cli *cli);
+
+// ring verify: a table, and an exit code.
+enum answer ring_verify_run(struct cli *cli);
