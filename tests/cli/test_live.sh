@@ -109,6 +109,12 @@ grep -q '^ringway_dataplane_current 1$' "$work/out" && [ "$(awk '/^ringway_new_f
 	[ "$(grep -vc '^#' "$work/out")" -lt 300 ]
 result $? "they tell the same story"
 
+# What is shipped for Prometheus and Grafana speaks of metrics that are there.
+curl -s "http://127.0.0.1:$port/metrics?scope=all" >"$work/scrape"
+promtool check metrics <"$work/scrape" >"$work/out" 2>"$work/err" &&
+	/usr/bin/python3 "$(dirname "$0")/../monitoring/check_names.py" "$work/scrape" "$(dirname "$0")/../../configs" >"$work/out" 2>"$work/err"
+result $? "rules and dashboards name metrics of this scrape"
+
 (sleep 2.5; printf q) | TERM=xterm timeout 10 script -qec "stty rows 40 cols 120; '$ringway' top" /dev/null >"$work/out" 2>"$work/err"
 [ $? = 0 ] && grep -aq 'WORKER' "$work/out" && grep -aq 'flow table: [0-9.]* % hits' "$work/out"
 result $? "top draws rates, and q ends it"
