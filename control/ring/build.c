@@ -91,7 +91,7 @@ static uint32_t keep_chosen(
 		return count;
 	for (uint32_t i = 0; i < count; i++) {
 		hashes[kept] = hashes[i];
-		kept += slot->mask >> (done + i) & 1;
+		kept += (uint32_t)(slot->mask >> (done + i) & 1);
 	}
 	return kept;
 }
