@@ -104,6 +104,18 @@ static void arp_padding_is_zeroed(void)
 	answer_neighbour(0);
 }
 
+static void arp_reply_without_room_for_padding_is_short(void)
+{
+	for (unsigned tailroom = 0; tailroom < 18; tailroom++) {
+		start(&in, 0, false);
+		FRAME_ARP(&in, 0);
+		start(&out, 0, true);
+		FRAME_ARP(&out, .operation = 2, .sender_mac = MAC_BALANCER, .sender = "192.0.2.10",
+			.target_mac = MAC_ROUTER, .target = "192.0.2.1");
+		answer_neighbour(tailroom);
+	}
+}
+
 static void write_advertisement(const char *destination, unsigned flags)
 {
 	FRAME_IP6(&out, .source = "2001:db8:1::10", .destination = destination, .hop_limit = 255);
@@ -541,6 +553,7 @@ static const struct test_case cases[] = {
 	SUITE_CASE(arp_request_is_answered),
 	SUITE_CASE(arp_probe_is_answered),
 	SUITE_CASE(arp_padding_is_zeroed),
+	SUITE_CASE(arp_reply_without_room_for_padding_is_short),
 	SUITE_CASE(solicitation_is_answered),
 	SUITE_CASE(solicitation_goes_back_to_the_mac_in_its_option),
 	SUITE_CASE(solicitation_without_option_is_answered_if_the_reply_has_room),
