@@ -47,6 +47,7 @@ enum node_code node_change_begin(struct node *node, const struct node_request *r
 	ret->next = document_copy(now);
 	if (ret->next == NULL)
 		return node_say(outcome, NODE_FAILED, "out of memory");
+	node_shares_apply(node, ret->next);
 	return NODE_OK;
 }
 

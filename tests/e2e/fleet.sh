@@ -217,7 +217,7 @@ ok "every dataplane sends everything to the new ring" until_true 10 all_share $a
 kill_process dataplane-f2
 start_dataplane f2
 ok "a dataplane that was killed comes back with its share" until_true 20 eval '[ "$(share_of f2)" = '$all' ]'
-ok "retire" at a1 cutover retire web --yes --reason test
+ok "retire, once that node says that it follows" until_true 20 at a1 cutover retire web --yes --reason test
 ok "it is retired" at a1 cutover wait web --for=state=RETIRED --timeout 30
 only_new() { [ "$(at "$1" ring list -o json | jq -c '[.rings[].version]')" = '["v2"]' ]; }
 all_new() { for node in $nodes; do only_new $node || return 1; done; }
