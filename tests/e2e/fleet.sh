@@ -8,11 +8,12 @@
 # Validation -> small -> world to RETIRED with every process killed on the way, then a second cutover that is rolled
 # back by one command. No network namespace is needed; hugepages are, so root is.
 #
-#	fleet.sh RINGWAYD RINGWAY RINGWAY-DATAPLANE
+# Settings: E2E_BUILD (build directory).
 set -u
-ringwayd=$1 ringway=$2 dataplane=$3
-[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root for hugepages"; exit 77; }
-command -v etcd >/dev/null && command -v jq >/dev/null || { echo "1..0 # SKIP needs etcd and jq"; exit 77; }
+build=${E2E_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
+ringwayd=$build/control/daemon/ringwayd ringway=$build/control/cli/ringway dataplane=$build/dataplane/io/ringway-dataplane
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root for hugepages"; exit 0; }
+command -v etcd >/dev/null && command -v jq >/dev/null || { echo "1..0 # SKIP needs etcd and jq"; exit 0; }
 
 dir=$(mktemp -d /tmp/ringway-fleet-XXXXXX)
 declare -A pids
