@@ -20,9 +20,9 @@ static const struct server_verb *find_verb(const char *name)
 
 static const struct cli_command *find_command(const char *verb)
 {
-	char noun[64];
+	char noun[64] = "";
 
-	snprintf(noun, sizeof(noun), "%.*s", (int)strcspn(verb, "."), verb);
+	strncat(noun, verb, strcspn(verb, "."));
 	return cli_command_find(noun, strchr(verb, '.') ? strchr(verb, '.') + 1 : NULL);
 }
 
