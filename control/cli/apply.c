@@ -30,6 +30,29 @@ static enum answer ask(struct cli *cli, const char *verb, json_t **ret)
 	return request_ask(cli, verb, args, ret);
 }
 
+// "web+nvme: 12.5 % of its keys move, hottest 1.05 x -> 1.07 x, 1.2 MiB -> 0.9 MiB a worker"
+static void print_moves(struct cli *cli, const json_t *moves)
+{
+	const json_t *move;
+	size_t i;
+
+	json_array_foreach (moves, i, move) {
+		double before = json_number_value(json_object_get(move, "hottest_before"));
+
+		fprintf(cli->out, "  ring %s: ", json_string_value(json_object_get(move, "ring")));
+		if (before > 0)
+			fprintf(cli->out, "%.2f %% of its keys move, hottest %.2f x -> ",
+				100 * json_number_value(json_object_get(move, "moved_ratio")),
+				before);
+		else
+			fputs("new, hottest ", cli->out);
+		fprintf(cli->out, "%.2f x of its share, %.1f -> %.1f KiB a worker\n",
+			json_number_value(json_object_get(move, "hottest_after")),
+			json_number_value(json_object_get(move, "worker_bytes_before")) / 1024,
+			json_number_value(json_object_get(move, "worker_bytes_after")) / 1024);
+	}
+}
+
 // What a change did, for people: the changes, then what became of them.
 static enum answer print(struct cli *cli, json_t *result)
 {
@@ -38,6 +61,7 @@ static enum answer print(struct cli *cli, json_t *result)
 	if (cli->output != OUTPUT_TABLE && cli->output != OUTPUT_WIDE)
 		return request_print(cli, result);
 	files_print_changes(cli, json_object_get(result, "changes"));
+	print_moves(cli, json_object_get(result, "moves"));
 	fprintf(cli->err, "%s\n", json_string_value(json_object_get(result, "text")));
 	if (dataplane != NULL && dataplane[0] != '\0')
 		fprintf(cli->err, "dataplane: %s\n", dataplane);

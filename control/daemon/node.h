@@ -46,6 +46,16 @@ enum node_code {
 	NODE_REFUSED = 8,
 };
 
+// What a change moves on one ring.
+struct node_move {
+	char ring[160]; // "web+nvme,eu", with "@new" for the new ring of a cutover
+	double moved; // share of the ring's keys that get another backend, 0..1; health and drains count
+	double hottest_before; // largest share beside its weight's; 0: there was no such ring
+	double hottest_after;
+	uint64_t bytes_before; // a worker
+	uint64_t bytes_after;
+};
+
 struct node_outcome {
 	enum node_code code;
 	bool changed;                    // something was (dry_run: would be) committed
@@ -54,7 +64,9 @@ struct node_outcome {
 	uint64_t snapshot;               // generation of its snapshot
 	char text[NODE_TEXT_BYTES];      // one sentence: what was done, or why not
 	char dataplane[NODE_TEXT_BYTES]; // what the dataplane uses now, or why it is not up to date
-	struct config_diff *diff;        // what changed, or NULL
+	struct node_move *moves;         // rings from which something moves
+	uint32_t move_count;
+	struct config_diff *diff; // what changed, or NULL
 };
 
 void node_outcome_free(struct node_outcome *outcome);

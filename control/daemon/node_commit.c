@@ -26,6 +26,8 @@ void node_outcome_free(struct node_outcome *outcome)
 {
 	config_diff_free(outcome->diff);
 	outcome->diff = NULL;
+	free(outcome->moves);
+	outcome->moves = NULL;
 }
 
 enum node_code node_change_begin(struct node *node, const struct node_request *request,
@@ -176,6 +178,12 @@ static enum node_code change_commit(struct node *node, struct node_change *chang
 
 	if (code != NODE_OK)
 		return code;
+	// A change of shares moves what the shares say; the rings are as they were.
+	if (!change->only_shares &&
+		node_moves(&node->now, &next, &outcome->moves, &outcome->move_count) < 0) {
+		node_state_free(&next);
+		return node_say(outcome, NODE_FAILED, "out of memory");
+	}
 	if (change->request->dry_run) {
 		outcome->changed = true;
 		node_state_free(&next);
@@ -219,6 +227,18 @@ static json_t *changes_json(const struct config_diff *diff)
 	return list;
 }
 
+// What was predicted, beside which later counters show what came.
+static json_t *moves_json(const struct node_outcome *outcome)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < outcome->move_count && i < AUDIT_CHANGES_MAX; i++)
+		json_array_append_new(list,
+			json_pack("{ss sf}", "ring", outcome->moves[i].ring, "moved_ratio",
+				outcome->moves[i].moved));
+	return list;
+}
+
 void node_audit(struct node *node, const struct node_request *request,
 	const struct node_outcome *outcome, uint64_t before)
 {
@@ -231,12 +251,13 @@ void node_audit(struct node *node, const struct node_request *request,
 
 	gmtime_r(&seconds, &utc);
 	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	entry = json_pack("{ss ss ss ss si si si sI sI si so ss sb}", "time", when, "node",
+	entry = json_pack("{ss ss ss ss si si si sI sI si so so ss sb}", "time", when, "node",
 		node->config->node, "verb", request->verb, "reason",
 		request->reason != NULL ? request->reason : "", "uid", (int)request->uid, "gid",
 		(int)request->gid, "pid", (int)request->pid, "before", (json_int_t)before, "after",
 		(json_int_t)outcome->generation, "change_count", (int)changes, "changes",
-		changes_json(outcome->diff), "result", outcome->text, "in_use", outcome->in_use);
+		changes_json(outcome->diff), "moves", moves_json(outcome), "result", outcome->text,
+		"in_use", outcome->in_use);
 	text = entry == NULL ? NULL : json_dumps(entry, JSON_COMPACT);
 	if (text == NULL || store_audit_append(node->store, text) < 0)
 		fprintf(stderr, "<3>audit: %s was not written down: %s\n", request->verb,

@@ -94,6 +94,10 @@ int node_push(struct node *node, int wait_ms);
 // wrong is said to the journal once, and tried again with the next push.
 void node_steer(struct node *node);
 
+// Measures what moves from one state to the next. *ret: for free().
+int node_moves(const struct node_state *before, const struct node_state *after,
+	struct node_move **ret, uint32_t *ret_count);
+
 // Writes the audit entry of a change.
 void node_audit(struct node *node, const struct node_request *request,
 	const struct node_outcome *outcome, uint64_t before);

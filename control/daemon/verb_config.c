@@ -36,12 +36,14 @@ void verb_apply(struct server_call *call)
 	apply(call, &request);
 }
 
-// An apply that commits nothing.
+// An apply that commits nothing, and so shows also what an apply would refuse for its effect.
 void verb_diff(struct server_call *call)
 {
 	struct node_request request = verbs_request(call);
 
 	request.dry_run = true;
+	request.force = true;
+	request.reason = "diff";
 	apply(call, &request);
 }
 

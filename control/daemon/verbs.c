@@ -101,6 +101,23 @@ static json_t *changes_json(const struct config_diff *diff)
 	return rows;
 }
 
+static json_t *moves_json(const struct node_outcome *outcome)
+{
+	json_t *rows = json_array();
+
+	for (uint32_t i = 0; i < outcome->move_count; i++) {
+		const struct node_move *move = &outcome->moves[i];
+
+		json_array_append_new(rows,
+			json_pack("{s:s, s:f, s:f, s:f, s:I, s:I}", "ring", move->ring,
+				"moved_ratio", move->moved, "hottest_before", move->hottest_before,
+				"hottest_after", move->hottest_after, "worker_bytes_before",
+				(json_int_t)move->bytes_before, "worker_bytes_after",
+				(json_int_t)move->bytes_after));
+	}
+	return rows;
+}
+
 void verbs_outcome(struct server_call *call, struct node_outcome *outcome)
 {
 	if (outcome->code != NODE_OK) {
@@ -108,12 +125,13 @@ void verbs_outcome(struct server_call *call, struct node_outcome *outcome)
 		if (outcome->dataplane[0] != '\0')
 			server_detail(call, "dataplane: %s", outcome->dataplane);
 	} else {
-		call->result = json_pack("{s:b, s:b, s:b, s:b, s:I, s:I, s:s, s:s, s:o}", "changed",
-			outcome->changed, "different", outcome->changed, "dry_run",
+		call->result = json_pack("{s:b, s:b, s:b, s:b, s:I, s:I, s:s, s:s, s:o, s:o}",
+			"changed", outcome->changed, "different", outcome->changed, "dry_run",
 			call->request->dry_run, "in_use", outcome->in_use, "generation",
 			(json_int_t)outcome->generation, "snapshot_generation",
 			(json_int_t)outcome->snapshot, "text", outcome->text, "dataplane",
-			outcome->dataplane, "changes", changes_json(outcome->diff));
+			outcome->dataplane, "changes", changes_json(outcome->diff), "moves",
+			moves_json(outcome));
 	}
 	node_outcome_free(outcome);
 }

@@ -612,6 +612,43 @@ static void cutover_to_v3_ends_with_its_lanes(void)
 	node_close(node);
 }
 
+static void dry_run_predicts_what_the_change_then_moves(void)
+{
+	static struct picks before, after;
+	struct node *node = fresh();
+	struct node_request request = request_of("backend.set");
+	struct config_backend change = {.name = "b", .weight = 3, .state = CONFIG_BACKEND_UP};
+	struct node_outcome outcome;
+	double predicted, measured;
+	unsigned moved = 0;
+
+	request.dry_run = true;
+	CU_ASSERT_EQUAL(
+		node_backend_set(node, &request, "web", &change, CONFIG_EDIT_WEIGHT, &outcome),
+		NODE_OK);
+	CU_ASSERT_EQUAL_FATAL(outcome.move_count, 2);
+	CU_ASSERT_STRING_EQUAL(outcome.moves[0].ring, "web");
+	CU_ASSERT_STRING_EQUAL(outcome.moves[1].ring, "web+x");
+	predicted = outcome.moves[0].moved;
+	// From 1 of 4 to 3 of 6 of the weight: about a quarter moves, all of it to b.
+	CU_ASSERT_TRUE(predicted > 0.15 && predicted < 0.35);
+	CU_ASSERT_TRUE(outcome.moves[0].hottest_after >= 1 && outcome.moves[0].hottest_after < 1.3);
+	node_outcome_free(&outcome);
+	picks_take(node, &before);
+	request.dry_run = false;
+	CU_ASSERT_EQUAL(
+		node_backend_set(node, &request, "web", &change, CONFIG_EDIT_WEIGHT, &outcome),
+		NODE_OK);
+	node_outcome_free(&outcome);
+	picks_take(node, &after);
+	for (unsigned n = 0; n < 3000; n++)
+		moved += before.backend[n] != after.backend[n];
+	measured = moved / 3000.0;
+	// Four standard deviations of 3,000 draws.
+	CU_ASSERT_TRUE(measured > predicted - 0.033 && measured < predicted + 0.033);
+	node_close(node);
+}
+
 static void every_change_is_in_the_audit_log(void)
 {
 	struct node *node = fresh();
@@ -699,6 +736,8 @@ int main(void)
 			v3_is_balanced_and_a_change_moves_little},
 		{"restart_keeps_what_was_chosen", restart_keeps_what_was_chosen},
 		{"cutover_to_v3_ends_with_its_lanes", cutover_to_v3_ends_with_its_lanes},
+		{"dry_run_predicts_what_the_change_then_moves",
+			dry_run_predicts_what_the_change_then_moves},
 		{"every_change_is_in_the_audit_log", every_change_is_in_the_audit_log},
 		{"unchanged_rings_are_not_built_again", unchanged_rings_are_not_built_again},
 		{"what_the_statistics_have_no_room_for_is_refused",
