@@ -7,7 +7,7 @@
 // choices, its lanes.
 //
 // Deterministic: same request, same choices, on every machine. The caller lists members in address order, so the order
-// in which an operator wrote them does not matter. Health never comes here. Source: docs/ring.md section 6.
+// in which an operator wrote them does not matter. Health never comes here. Source: docs/ring.md section 5.
 #pragma once
 
 #include "control/ring/arcs.h"

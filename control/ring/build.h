@@ -13,7 +13,7 @@
 struct ring_points;
 
 // Builds the points of a normalised specification.
-// Memory while building: the result and 4 bytes for every 8 points. Cost: docs/ring.md section 6.
+// Memory while building: the result and about a byte a point. Cost: docs/ring.md section 6.
 // Returns 0; -ENOMEM. The caller frees *ret.
 int ring_points_build(const struct ring_spec *spec, struct ring_points **ret);
 
