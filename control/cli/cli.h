@@ -67,6 +67,7 @@ enum cli_option {
 	CLI_FLOWS,
 	CLI_FOR,
 	CLI_TIMEOUT,
+	CLI_POOLS_FILE,
 	CLI_OPTION_COUNT,
 };
 

@@ -427,7 +427,7 @@ const struct cli_command cli_commands[] = {
 			"arithmetic, balance before and after, memory, the surge of origin traffic of each "
 			"step, the largest safe step, soak times. The plan is bound to the node's "
 			"generation; `cutover stage PLAN` takes it while that stands.",
-		.options = CLI_BIT(CLI_FILE) | CLI_BIT(CLI_FLOWS),
+		.options = CLI_BIT(CLI_FILE) | CLI_BIT(CLI_FLOWS) | CLI_BIT(CLI_POOLS_FILE),
 		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
 		.run = cutover_plan_run,
 	},

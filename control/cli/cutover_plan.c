@@ -224,5 +224,19 @@ enum answer cutover_plan_run(struct cli *cli)
 
 	if (answer != ANSWER_DONE)
 		return answer;
-	return request_run_printed(cli, json_pack("{s:o}", "spec", spec), print_plan);
+	json_t *args = json_pack("{s:o}", "spec", spec);
+
+	if (cli_has(cli, CLI_POOLS_FILE)) {
+		char *text = NULL;
+		size_t length;
+
+		answer = files_load(cli, cli->value[CLI_POOLS_FILE], &text, &length);
+		if (answer == ANSWER_DONE)
+			json_object_set_new(args, "pools", json_stringn(text, length));
+		free(text);
+	}
+	if (answer == ANSWER_DONE)
+		return request_run_printed(cli, args, print_plan);
+	json_decref(args);
+	return answer;
 }

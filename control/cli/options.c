@@ -76,6 +76,8 @@ const struct cli_option_info cli_options[CLI_OPTION_COUNT] = {
 	[CLI_FLOWS] = {"flows-per-second", 0, CLI_REAL, "N",
 		"new flows of one datacenter, for the soak times"},
 	[CLI_FOR] = {"for", 0, CLI_TEXT, "state=STATE", "what to wait for"},
+	[CLI_POOLS_FILE] = {"pools", 0, CLI_TEXT, "FILE",
+		"pools file that the new ring's backends, weights and tags come from"},
 	[CLI_TIMEOUT] = {"timeout", 0, CLI_NUMBER, "SECONDS",
 		"how long to wait; 600 when not given"},
 };

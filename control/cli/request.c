@@ -18,7 +18,7 @@
 		CLI_BIT(CLI_RUN_DIR) | CLI_BIT(CLI_SOCKET) | CLI_BIT(CLI_DRY_RUN) |           \
 		CLI_BIT(CLI_REASON) | CLI_BIT(CLI_GENERATION) | CLI_BIT(CLI_YES) |            \
 		CLI_BIT(CLI_FILE) | CLI_BIT(CLI_NODE_FILE) | CLI_BIT(CLI_EXIT_CODE) |         \
-		CLI_BIT(CLI_FOR) | CLI_BIT(CLI_TIMEOUT))
+		CLI_BIT(CLI_FOR) | CLI_BIT(CLI_TIMEOUT) | CLI_BIT(CLI_POOLS_FILE))
 
 void request_socket_path(const struct cli *cli, char *ret, size_t ret_bytes)
 {

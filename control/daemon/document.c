@@ -285,3 +285,30 @@ void document_cutover_remove(struct document *document, struct document_cutover 
 	memmove(cutover, cutover + 1, after * sizeof(*cutover));
 	document->cutover_count--;
 }
+
+int document_cutover_members_set(struct document *document, struct document_cutover *cutover,
+	const struct config_backend *backends, uint32_t count)
+{
+	struct arena *arena = document->arena;
+	struct config_backend *copy = arena_take(arena, (count + 1u) * sizeof(*copy));
+
+	for (uint32_t i = 0; copy != NULL && i < count; i++) {
+		const struct config_backend *from = &backends[i];
+
+		copy[i] = *from;
+		copy[i].name = arena_text(arena, from->name, strlen(from->name));
+		copy[i].tags = arena_take(arena, (from->tag_count + 1u) * sizeof(*copy[i].tags));
+		if (copy[i].name == NULL || copy[i].tags == NULL)
+			return -ENOMEM;
+		for (uint32_t t = 0; t < from->tag_count; t++) {
+			copy[i].tags[t] = arena_text(arena, from->tags[t], strlen(from->tags[t]));
+			if (copy[i].tags[t] == NULL)
+				return -ENOMEM;
+		}
+	}
+	if (copy == NULL)
+		return -ENOMEM;
+	cutover->backends = copy;
+	cutover->backend_count = count;
+	return 0;
+}

@@ -108,4 +108,8 @@ int document_config_set(struct document *document, const struct config_pools *po
 // A pool's cutover, or NULL. document_cutover_add() makes an empty one; NULL when memory is short.
 struct document_cutover *document_cutover_add(struct document *document, const char *pool);
 void document_cutover_remove(struct document *document, struct document_cutover *cutover);
+// Gives the new ring of a cutover members of its own: a deep copy. Returns 0 or -ENOMEM.
+int document_cutover_members_set(struct document *document, struct document_cutover *cutover,
+	const struct config_backend *backends, uint32_t count);
+
 struct document_cutover *document_cutover_find(const struct document *document, const char *pool);

@@ -446,7 +446,12 @@ static void load_fill(struct fleet_link *link, struct fleet_pool *ret)
 		config_pool_find(node_document(link->node)->pools, ret->pool);
 	struct load *load = load_of(link, ret->pool);
 
-	if (pool == NULL || load == NULL || link->stats.memory == NULL)
+	const struct document_cutover *rings =
+		document_cutover_find(node_document(link->node), ret->pool);
+
+	// With members that differ, a backend's fair share is another on each ring: nothing to hold it against.
+	if (pool == NULL || load == NULL || link->stats.memory == NULL || rings == NULL ||
+		rings->backend_count != 0)
 		return;
 	if (load->flows == NULL || load->revision != ret->revision ||
 		load->count != pool->backend_count || load->started_ns != link->status.started_ns)

@@ -100,6 +100,9 @@ struct node_cutover {
 	const char *pool;
 	bool has_ring; // start one, or confirm the one under way (another ring is a conflict)
 	struct config_ring ring;
+	// Members of the new ring if they change, too; none: those of the pool.
+	const struct config_backend *backends;
+	uint32_t backend_count;
 	bool has_share;
 	uint32_t share; // millionths
 };
@@ -134,9 +137,9 @@ int node_shares_set(struct node *node, const struct node_share *shares, uint32_t
 // Both rings of a cutover, built but not committed, as `cutover plan` measures them.
 struct node_preview;
 
-// Builds what the pool would have with another ring. outcome: says why not.
+// Builds what the pool would have with the ring and members that wanted names. outcome: says why not.
 // Returns outcome->code; *ret is the caller's, to be freed with node_preview_free().
-enum node_code node_preview(struct node *node, const char *pool, const struct config_ring *ring,
+enum node_code node_preview(struct node *node, const struct node_cutover *wanted,
 	struct node_preview **ret, struct node_outcome *outcome);
 void node_preview_free(struct node_preview *preview); // NULL is allowed
 

@@ -147,7 +147,7 @@ static enum node_code preview_make(struct node *node, struct document *document,
 	return NODE_OK;
 }
 
-enum node_code node_preview(struct node *node, const char *pool, const struct config_ring *ring,
+enum node_code node_preview(struct node *node, const struct node_cutover *wanted,
 	struct node_preview **ret, struct node_outcome *outcome)
 {
 	struct document *document = document_copy(node->now.document);
@@ -155,18 +155,21 @@ enum node_code node_preview(struct node *node, const char *pool, const struct co
 
 	if (document == NULL)
 		return node_say(outcome, NODE_FAILED, "out of memory");
-	cutover = document_cutover_find(document, pool);
-	if (config_pool_find(document->pools, pool) == NULL) {
+	cutover = document_cutover_find(document, wanted->pool);
+	if (config_pool_find(document->pools, wanted->pool) == NULL) {
 		document_free(document);
-		return node_say(outcome, NODE_NOT_FOUND, "there is no pool \"%s\"", pool);
+		return node_say(outcome, NODE_NOT_FOUND, "there is no pool \"%s\"", wanted->pool);
 	}
 	if (cutover == NULL)
-		cutover = document_cutover_add(document, pool);
-	if (cutover == NULL) {
+		cutover = document_cutover_add(document, wanted->pool);
+	if (cutover == NULL ||
+		(wanted->backend_count != 0 &&
+			document_cutover_members_set(
+				document, cutover, wanted->backends, wanted->backend_count) < 0)) {
 		document_free(document);
 		return node_say(outcome, NODE_FAILED, "out of memory");
 	}
-	cutover->ring = *ring;
+	cutover->ring = wanted->ring;
 	config_ring_complete(&cutover->ring);
 	cutover->salt = 1;
 	return preview_make(node, document, ret, outcome);

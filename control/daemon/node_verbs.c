@@ -284,11 +284,14 @@ static enum node_code cutover_start(struct node_change *change, const struct nod
 		return node_say(change->outcome, NODE_CONFLICT,
 			"pool \"%s\" is in no cutover: say to which ring (--to v2 --points 16)",
 			wanted->pool);
-	if (ring_equal(&pool->ring, &wanted->ring))
+	if (ring_equal(&pool->ring, &wanted->ring) && wanted->backend_count == 0)
 		return node_say(change->outcome, NODE_CONFLICT, "pool \"%s\" has this ring already",
 			wanted->pool);
 	cutover = document_cutover_add(change->next, wanted->pool);
-	if (cutover == NULL || salt_make(&cutover->salt) < 0)
+	if (cutover == NULL || salt_make(&cutover->salt) < 0 ||
+		(wanted->backend_count != 0 &&
+			document_cutover_members_set(change->next, cutover, wanted->backends,
+				wanted->backend_count) < 0))
 		return node_say(change->outcome, NODE_FAILED, "out of memory");
 	cutover->ring = wanted->ring;
 	*ret = cutover;

@@ -2,8 +2,12 @@
 // `cutover plan` and `cutover stage`: what a cutover would do, measured on both rings, and its beginning.
 #include "control/cutover/json.h"
 #include "control/cutover/plan.h"
+#include "control/config/reader.h"
 #include "control/daemon/verb_fleet.h"
 #include "control/ring/walk.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include <errno.h>
 #include <math.h>
@@ -35,6 +39,19 @@ static void ring_describe(const struct config_ring *ring, struct cutover_ring *r
 	ret->balance = (double)ring->balance / 1e6;
 }
 
+// The plan binds to the members' file, too: its hash is part of the specification.
+static void members_describe(const json_t *text, uint8_t ret[RING_DIGEST_BYTES])
+{
+	memset(ret, 0, RING_DIGEST_BYTES);
+	if (!json_is_string(text))
+		return;
+	XXH128_canonical_t canonical;
+
+	XXH128_canonicalFromHash(
+		&canonical, XXH3_128bits(json_string_value(text), json_string_length(text)));
+	memcpy(ret, canonical.digest, RING_DIGEST_BYTES);
+}
+
 static struct config_ring ring_of(const struct cutover_ring *wanted, const struct config_pool *pool)
 {
 	struct config_ring ring = pool->ring;
@@ -62,6 +79,53 @@ static enum answer add_datacenters(struct server_call *call, struct cutover_spec
 		      : ANSWER_DONE;
 }
 
+// The pools file that the new ring's members come from, if one was given: what it says of the pool, checked as a whole.
+// *ret: the caller's to free; NULL when none was given.
+static enum answer read_members(
+	struct server_call *call, const json_t *from, struct config_pools **ret)
+{
+	const json_t *value = json_object_get(from, "pools");
+	struct config_report *report;
+	int rc;
+
+	*ret = NULL;
+	if (!json_is_string(value))
+		return ANSWER_DONE;
+	report = calloc(1, sizeof(*report));
+	if (report == NULL)
+		return server_fail(call, ANSWER_FAILED, "out of memory");
+	config_report_init(report, "pools", json_string_value(value), json_string_length(value));
+	rc = config_pools_read(report, ret);
+	if (rc < 0) {
+		server_fail(
+			call, ANSWER_INVALID, "the pools file has %u errors", report->error_count);
+		verbs_findings(call, report);
+	}
+	config_report_free(report);
+	free(report);
+	return call->answer;
+}
+
+// What the cutover moves to: the specification's ring, and the members of the pools file.
+static enum answer wanted_fill(struct server_call *call, const struct cutover_spec *spec,
+	const struct config_pools *members, struct node_cutover *ret)
+{
+	const struct config_pool *now =
+		config_pool_find(node_document(verbs_of(call)->node)->pools, spec->pool);
+	const struct config_pool *then = members ? config_pool_find(members, spec->pool) : NULL;
+
+	if (now == NULL || (members != NULL && then == NULL))
+		return server_fail(call, ANSWER_NOT_FOUND, "there is no pool %s%s", spec->pool,
+			now == NULL ? "" : " in the pools file");
+	*ret = (struct node_cutover){
+		.pool = spec->pool, .has_ring = true, .ring = ring_of(&spec->to, now)};
+	if (then != NULL) {
+		ret->backends = then->backends;
+		ret->backend_count = then->backend_count;
+	}
+	return ANSWER_DONE;
+}
+
 static enum answer read_spec(struct server_call *call, struct cutover_spec *ret)
 {
 	struct cutover_spec_error faults[FAULTS_MAX];
@@ -85,21 +149,36 @@ static enum answer read_spec(struct server_call *call, struct cutover_spec *ret)
 
 	ring_describe(&pool->ring, &ret->from);
 	ring_describe(&to, &ret->to);
+	members_describe(json_object_get(call->request->args, "pools"), ret->to.digest);
 	return ANSWER_DONE;
 }
 
 // --- measuring -------------------------------------------------------------------------------------
 
-static void weights_fill(const struct document *document, const char *pool_name,
-	const struct ring *ring, uint32_t *ret)
+// The members that a ring of the pool was built from.
+static struct config_pool members_of(const struct document *document, const struct node_ring *ring)
 {
-	const struct config_pool *pool = config_pool_find(document->pools, pool_name);
+	struct config_pool members = *config_pool_find(document->pools, ring->pool);
+	const struct document_cutover *cutover = document_cutover_find(document, ring->pool);
+
+	if (ring->is_new && cutover != NULL && cutover->backend_count != 0) {
+		members.backends = cutover->backends;
+		members.backend_count = cutover->backend_count;
+	}
+	return members;
+}
+
+static void weights_fill(
+	const struct document *document, const struct node_ring *node_ring, uint32_t *ret)
+{
+	const struct config_pool members = members_of(document, node_ring);
+	const struct ring *ring = node_ring->ring;
 
 	for (uint32_t owner = 0; owner < ring->header->member_count; owner++) {
 		const struct document_id *id =
 			document_id_name(document, DOCUMENT_BACKEND, ring_member(ring, owner));
 		const struct config_backend *backend =
-			id ? config_backend_find(pool, id->name) : NULL;
+			id ? config_backend_find(&members, id->name) : NULL;
 
 		ret[owner] = backend ? backend->weight : 1;
 	}
@@ -113,9 +192,10 @@ static const char *name_of(const struct document *document, const struct ring *r
 	return id ? id->name : "?";
 }
 
-static void balance_measure(const struct document *document, const char *pool,
-	const struct ring *ring, struct plan_balance *ret)
+static void balance_measure(const struct document *document, const struct node_ring *node_ring,
+	struct plan_balance *ret)
 {
+	const struct ring *ring = node_ring->ring;
 	uint32_t members = ring->header->member_count;
 	uint64_t *arcs = calloc((size_t)members + 1, sizeof(*arcs));
 	uint32_t *weights = calloc((size_t)members + 1, sizeof(*weights));
@@ -123,7 +203,7 @@ static void balance_measure(const struct document *document, const char *pool,
 	*ret = (struct plan_balance){0};
 	if (members != 0 && arcs != NULL && weights != NULL) {
 		ring_shares(ring, arcs);
-		weights_fill(document, pool, ring, weights);
+		weights_fill(document, node_ring, weights);
 		plan_balance_of(arcs, weights, members, ring->header->point_count, ret);
 	}
 	free(arcs);
@@ -190,8 +270,8 @@ static void pair_measure(const struct document *document, const char *pool, stru
 	ret->affinity = worst_affinity(document, pool);
 	ret->churn = (double)ring_churn(before, after, NULL, NULL) / (double)RING_CIRCLE;
 	ret->churn_traffic = NAN;
-	balance_measure(document, pool, before, &ret->before);
-	balance_measure(document, pool, after, &ret->after);
+	balance_measure(document, pair->before, &ret->before);
+	balance_measure(document, pair->after, &ret->after);
 	ret->bytes_before = before->header->bytes;
 	ret->bytes_after = after->header->bytes;
 	ret->build_ns = pair->after->build_ns;
@@ -320,6 +400,9 @@ static enum answer plan_save(struct server_call *call)
 	char path[PATH_BYTES];
 
 	plan_path(call, json_string_value(json_object_get(call->result, "plan")), path);
+	if (json_object_get(call->request->args, "pools") != NULL)
+		json_object_set(
+			call->result, "pools", json_object_get(call->request->args, "pools"));
 	if (json_dump_file(call->result, path, JSON_COMPACT) == 0)
 		return ANSWER_DONE;
 	return server_fail(call, ANSWER_FAILED, "cannot keep the plan in %s", path);
@@ -328,14 +411,20 @@ static enum answer plan_save(struct server_call *call)
 static enum answer measure(struct server_call *call, struct cutover_spec *spec, struct pairs *pairs)
 {
 	struct node *node = verbs_of(call)->node;
-	const struct config_pool *pool = config_pool_find(node_document(node)->pools, spec->pool);
-	struct config_ring to = ring_of(&spec->to, pool);
+	struct config_pools *members = NULL;
 	struct node_outcome outcome = {0};
 	struct node_preview *preview = NULL;
+	struct node_cutover wanted;
 	double flows = json_number_value(json_object_get(call->request->args, "flows_per_second"));
 
-	if (node_preview(node, spec->pool, &to, &preview, &outcome) != NODE_OK)
-		return server_fail(call, (enum answer)outcome.code, "%s", outcome.text);
+	if (read_members(call, call->request->args, &members) != ANSWER_DONE)
+		return call->answer;
+	if (wanted_fill(call, spec, members, &wanted) == ANSWER_DONE &&
+		node_preview(node, &wanted, &preview, &outcome) != NODE_OK)
+		server_fail(call, (enum answer)outcome.code, "%s", outcome.text);
+	config_pools_free(members);
+	if (preview == NULL)
+		return call->answer;
 	pairs_measure(preview, spec->pool, pairs);
 	struct plan_input input = {
 		.spec = spec,
@@ -372,8 +461,17 @@ static bool plan_name_good(const char *name)
 	return strlen(name) == PLAN_DIGITS && strspn(name, "0123456789abcdef") == PLAN_DIGITS;
 }
 
-static enum answer plan_load(struct server_call *call, const char *name, struct cutover_spec *ret,
-	uint64_t *ret_generation)
+// A stage on its way.
+struct staging {
+	struct cutover_spec spec;
+	struct cutover next;
+	struct fleet_cutover *before; // of an earlier cutover of the pool, or NULL
+	struct config_pools *members; // of the new ring, or NULL
+	uint64_t base;
+	uint64_t plan_id;
+};
+
+static enum answer plan_load(struct server_call *call, const char *name, struct staging *ret)
 {
 	struct cutover_spec_error fault;
 	char path[PATH_BYTES];
@@ -387,13 +485,14 @@ static enum answer plan_load(struct server_call *call, const char *name, struct 
 	if (plan == NULL)
 		return server_fail(call, ANSWER_NOT_FOUND,
 			"this node has made no plan %s; run `ringway cutover plan -f FILE`", name);
-	size_t faults = cutover_spec_read(json_object_get(plan, "spec"), ret, &fault, 1);
+	size_t faults = cutover_spec_read(json_object_get(plan, "spec"), &ret->spec, &fault, 1);
 
-	*ret_generation = (uint64_t)json_integer_value(json_object_get(plan, "base_generation"));
+	ret->base = (uint64_t)json_integer_value(json_object_get(plan, "base_generation"));
+	read_members(call, plan, &ret->members);
 	json_decref(plan);
 	if (faults != 0)
 		return server_fail(call, ANSWER_INVALID, "%s: %s", fault.where, fault.text);
-	return ANSWER_DONE;
+	return call->answer;
 }
 
 static int audit_tell(
@@ -434,18 +533,17 @@ static enum answer check_fresh(struct server_call *call, uint64_t base)
 }
 
 // Both rings into the document of the fleet, at 0 %. What was so already is no change.
-static enum answer stage_rings(struct server_call *call, struct cutover_spec *spec)
+static enum answer stage_rings(
+	struct server_call *call, struct cutover_spec *spec, const struct config_pools *members)
 {
 	struct node *node = verbs_of(call)->node;
-	const struct config_pool *pool = config_pool_find(node_document(node)->pools, spec->pool);
 	struct node_request request = verbs_request(call);
 	struct node_outcome outcome = {0};
-	struct node_cutover wanted = {.pool = spec->pool, .has_ring = true};
+	struct node_cutover wanted;
 	const struct document_cutover *staged;
 
-	if (pool == NULL)
-		return server_fail(call, ANSWER_NOT_FOUND, "there is no pool %s", spec->pool);
-	wanted.ring = ring_of(&spec->to, pool);
+	if (wanted_fill(call, spec, members, &wanted) != ANSWER_DONE)
+		return call->answer;
 	request.generation = 0;
 	node_cutover_set(node, &request, &wanted, &outcome);
 	node_outcome_free(&outcome);
@@ -457,15 +555,6 @@ static enum answer stage_rings(struct server_call *call, struct cutover_spec *sp
 	spec->salt = staged->salt;
 	return ANSWER_DONE;
 }
-
-// A stage on its way.
-struct staging {
-	struct cutover_spec spec;
-	struct cutover next;
-	struct fleet_cutover *before; // of an earlier cutover of the pool, or NULL
-	uint64_t base;
-	uint64_t plan_id;
-};
 
 static enum answer check_before(struct server_call *call, struct staging *staging)
 {
@@ -535,7 +624,7 @@ static enum answer stage_run(struct server_call *call, struct staging *staging)
 	bool there;
 
 	if (server_text(call, "plan", &name) != ANSWER_DONE ||
-		plan_load(call, name, &staging->spec, &staging->base) != ANSWER_DONE)
+		plan_load(call, name, staging) != ANSWER_DONE)
 		return call->answer;
 	staging->plan_id = strtoull(name, NULL, 16);
 	if (check_before(call, staging) != ANSWER_DONE)
@@ -549,7 +638,7 @@ static enum answer stage_run(struct server_call *call, struct staging *staging)
 				"text", "nothing was changed (dry run)");
 			return ANSWER_DONE;
 		}
-		if (stage_rings(call, &staging->spec) != ANSWER_DONE ||
+		if (stage_rings(call, &staging->spec, staging->members) != ANSWER_DONE ||
 			stage_commit(call, staging) != ANSWER_DONE)
 			return call->answer;
 	}
@@ -570,5 +659,6 @@ void verb_cutover_stage(struct server_call *call)
 	}
 	stage_run(call, staging);
 	fleet_cutover_free(staging->before);
+	config_pools_free(staging->members);
 	free(staging);
 }
