@@ -189,32 +189,90 @@ static void write_backend_states(struct metrics_text *text, const struct config_
 	}
 }
 
-// 0 none, 1 staged, 2 shifting, 3 full: a number, so that a state change makes no new series.
-static unsigned cutover_state(const struct document_cutover *cutover)
+// A number, so that a state change makes no new series: 0 none; of a cutover over the fleet 1 + its state in
+// docs/cutover.md (planned, staged, shifting, soaking, gated, full, retiring, retired, paused, rolling back, rolled
+// back, discarded); by hand on one node 2, 3 or 6 by its share.
+static unsigned cutover_state(const struct cutover *fleet, const struct document_cutover *cutover)
 {
+	if (fleet != NULL)
+		return 1 + (unsigned)fleet->state;
 	if (cutover == NULL)
 		return 0;
-	return cutover->share == 0 ? 1 : cutover->share == GATE_SHARE_ALL ? 3 : 2;
+	return 1 +
+		(unsigned)(cutover->share == 0                     ? CUTOVER_STAGED
+				: cutover->share == GATE_SHARE_ALL ? CUTOVER_FULL
+								   : CUTOVER_SHIFTING);
 }
 
-static void write_cutovers(struct metrics_text *text, const struct document *document)
+static const struct cutover *fleet_cutover(struct verbs *verbs, const char *pool)
 {
+	const struct fleet_cutovers *cutovers = verbs_cutovers(verbs);
+
+	for (uint32_t i = 0; cutovers != NULL && i < cutovers->count; i++) {
+		if (strcmp(cutovers->items[i]->cutover.spec.pool, pool) == 0)
+			return &cutovers->items[i]->cutover;
+	}
+	return NULL;
+}
+
+static void write_cutovers(struct metrics_text *text, struct verbs *verbs)
+{
+	const struct document *document = node_document(verbs->node);
 	const struct config_pools *pools = document->pools;
 
 	metrics_family(text, "cutover_state", METRICS_GAUGE,
-		"Cutover of a pool: 0 none, 1 staged, 2 shifting, 3 full.");
+		"Cutover of a pool: 0 none, 1 planned, 2 staged, 3 shifting, 4 soaking, 5 gated, "
+		"6 full, 7 retiring, 8 retired, 9 paused, 10 rolling back, 11 rolled back, 12 discarded.");
 	for (uint32_t i = 0; i < pools->pool_count; i++)
 		metrics_count(text, METRICS_LABELS({"pool", pools->pools[i].name}),
-			cutover_state(document_cutover_find(document, pools->pools[i].name)));
+			cutover_state(fleet_cutover(verbs, pools->pools[i].name),
+				document_cutover_find(document, pools->pools[i].name)));
 	metrics_family(text, "cutover_intended_ratio", METRICS_GAUGE,
-		"Part of the new flows that is to take the new ring.");
+		"Part of this node's new flows that is to take the new ring.");
 	for (uint32_t i = 0; i < pools->pool_count; i++) {
 		const struct document_cutover *cutover =
 			document_cutover_find(document, pools->pools[i].name);
 
 		metrics_real(text, METRICS_LABELS({"pool", pools->pools[i].name}),
-			cutover ? (double)cutover->share / GATE_SHARE_ALL : 0);
+			cutover ? (double)document_cutover_share(cutover) / GATE_SHARE_ALL : 0);
 	}
+}
+
+static const char *hold_of(const struct cutover *cutover)
+{
+	if (cutover->state == CUTOVER_PAUSED)
+		return cutover_pause_name(cutover->pause);
+	if (cutover->state != CUTOVER_ROLLING_BACK && cutover->state != CUTOVER_ROLLED_BACK)
+		return NULL;
+	return strcmp(cutover->actor, "conductor") == 0 ? "rollback_guard" : "rollback_operator";
+}
+
+// Why a cutover stands still or goes back; absent while it moves.
+static void write_fleet(struct metrics_text *text, struct verbs *verbs)
+{
+	const struct fleet_cutovers *cutovers = verbs_cutovers(verbs);
+	struct fleet_state state;
+
+	if (cutovers == NULL || !metrics_room(text, 4 + cutovers->count))
+		return;
+	metrics_family(text, "cutover_held", METRICS_GAUGE,
+		"1 while a cutover is paused, or was taken back; the reason is a label.");
+	for (uint32_t i = 0; i < cutovers->count; i++) {
+		const struct cutover *cutover = &cutovers->items[i]->cutover;
+
+		if (hold_of(cutover) != NULL)
+			metrics_count(text,
+				METRICS_LABELS(
+					{"pool", cutover->spec.pool}, {"reason", hold_of(cutover)}),
+				1);
+	}
+	fleet_state(fleet_link_fleet(verbs->fleet), &state);
+	gauge(text, "store_connected", "1 while the store answers.", state.connected);
+	gauge(text, "store_silent_seconds", "Since the store answered last.",
+		(double)state.silent_ms / 1e3);
+	gauge(text, "conductor", "1 on the node that conducts cutovers.", state.elected);
+	gauge(text, "cutover_kill_switch", "1 while this node's kill switch is on.",
+		fleet_link_status(verbs->fleet)->kill_switch);
 }
 
 static void write_pools(
@@ -226,7 +284,7 @@ static void write_pools(
 	if (!metrics_room(text, series))
 		return;
 	write_backend_states(text, document->pools);
-	write_cutovers(text, document);
+	write_cutovers(text, verbs);
 	if (stats != NULL)
 		write_pool_counters(text, verbs, stats);
 }
@@ -542,6 +600,7 @@ char *exporter_render(void *context, const char *scope_text, size_t *ret_length)
 		metrics_dataplane(&text, stats, now_ns());
 	text.unlimited = scope.pools;
 	write_pools(&text, exporter->verbs, stats);
+	write_fleet(&text, exporter->verbs);
 	text.unlimited = scope.rings;
 	write_rings(exporter, &text);
 	text.unlimited = scope.services;

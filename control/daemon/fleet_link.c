@@ -195,16 +195,6 @@ static void shares_use(struct fleet_link *link)
 
 // --- rings in the document -------------------------------------------------------------------------
 
-static struct config_ring ring_wanted(const struct cutover *cutover, const struct config_pool *pool)
-{
-	struct config_ring ring = pool->ring;
-
-	ring.version = cutover->spec.to.version;
-	ring.points = cutover->spec.to.points;
-	ring.balance = (uint32_t)(cutover->spec.to.balance * 1e6 + 0.5);
-	return ring;
-}
-
 // Tells whether the document has the rings that the cutover's state wants.
 static bool settled(const struct document *document, const struct cutover *cutover)
 {
@@ -215,28 +205,24 @@ static bool settled(const struct document *document, const struct cutover *cutov
 	return has == wants;
 }
 
-static void settle(struct fleet_link *link, const struct cutover *cutover)
+bool fleet_link_settle(struct fleet_link *link, const struct cutover *cutover)
 {
 	struct node_request request = {.verb = "cutover.rings", .reason = "follows the cutover"};
-	const struct config_pool *pool =
-		config_pool_find(node_document(link->node)->pools, cutover->spec.pool);
+	const char *pool = cutover->spec.pool;
 	struct node_outcome outcome = {0};
 
-	if (pool == NULL)
-		return;
-	if (cutover->state == CUTOVER_RETIRED) {
-		node_cutover_retire(link->node, &request, pool->name, &outcome);
-	} else if (cutover->state == CUTOVER_DISCARDED) {
-		node_cutover_discard(link->node, &request, pool->name, &outcome);
-	} else {
-		struct node_cutover wanted = {
-			.pool = pool->name, .has_ring = true, .ring = ring_wanted(cutover, pool)};
-
-		node_cutover_set(link->node, &request, &wanted, &outcome);
-	}
+	if (settled(node_document(link->node), cutover))
+		return true;
+	if (cutover->state == CUTOVER_RETIRED)
+		node_cutover_retire(link->node, &request, pool, &outcome);
+	else if (cutover->state == CUTOVER_DISCARDED)
+		node_cutover_discard(link->node, &request, pool, &outcome);
+	else
+		return false; // rings come with `stage` alone
 	if (outcome.code != NODE_OK && outcome.code != NODE_CONFLICT)
-		fprintf(stderr, "<4>cutover of %s: %s\n", cutover->spec.pool, outcome.text);
+		fprintf(stderr, "<4>cutover of %s: %s\n", pool, outcome.text);
 	node_outcome_free(&outcome);
+	return settled(node_document(link->node), cutover);
 }
 
 // The conductor does it; anybody does when nobody has.
@@ -249,7 +235,7 @@ static void rings_settle(struct fleet_link *link)
 	for (uint32_t i = 0; i < cutovers->count && unsettled == NULL; i++) {
 		const struct cutover *cutover = &cutovers->items[i]->cutover;
 
-		if (cutover->state != CUTOVER_PLANNED &&
+		if (cutover_state_terminal(cutover->state) &&
 			!settled(node_document(link->node), cutover))
 			unsettled = cutover;
 	}
@@ -259,7 +245,7 @@ static void rings_settle(struct fleet_link *link)
 	}
 	fleet_state(link->fleet, &state);
 	if (state.elected || ++link->unsettled_ticks > link->patience)
-		settle(link, unsettled);
+		fleet_link_settle(link, unsettled);
 }
 
 // --- the statement ---------------------------------------------------------------------------------
@@ -474,6 +460,9 @@ static void pool_fill(
 	if (dataplane->state == NODE_DATAPLANE_CURRENT &&
 		settled(node_document(link->node), cutover))
 		ret->revision = cutover->shares_revision;
+	if (cutover_state_needs_new(cutover->state) && cutover_state_needs_old(cutover->state) &&
+		!settled(node_document(link->node), cutover))
+		snprintf(ret->error, sizeof(ret->error), "the document has no rings of it");
 	digests_fill(link, ret);
 	if (link->stats.memory != NULL)
 		stats_file_pool(&link->stats, id_of(link, DOCUMENT_POOL, "", ret->pool), &sums);

@@ -32,5 +32,9 @@ int fleet_link_kill_switch(struct fleet_link *link, bool on);
 int fleet_link_local(struct fleet_link *link, const char *pool, bool on);
 bool fleet_link_is_local(const struct fleet_link *link, const char *pool);
 
+// Takes the rings of a cutover that has ended out of the document. Returns whether they are out: true also when they
+// were, or when it has not ended and they are in.
+bool fleet_link_settle(struct fleet_link *link, const struct cutover *cutover);
+
 // Looks at cutovers, shares and rings now instead of at the next tick.
 void fleet_link_refresh(struct fleet_link *link);

@@ -309,6 +309,8 @@ static void run_verb(struct server_call *call, enum cutover_event verb)
 			fleet_poke(fleet_link_fleet(verbs_of(call)->fleet));
 			if (verb == CUTOVER_ROLLBACK)
 				wait_for_nodes(call, run, 1000);
+			if (verb == CUTOVER_DISCARD)
+				fleet_link_settle(verbs_of(call)->fleet, &run->next);
 			write_down(call, run);
 		}
 		give_result(call, run, steady_ms() - began_ms);

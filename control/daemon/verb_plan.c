@@ -469,6 +469,7 @@ struct staging {
 	struct config_pools *members; // of the new ring, or NULL
 	uint64_t base;
 	uint64_t plan_id;
+	bool there; // it is staged already
 };
 
 static enum answer plan_load(struct server_call *call, const char *name, struct staging *ret)
@@ -568,8 +569,9 @@ static enum answer check_before(struct server_call *call, struct staging *stagin
 		return fleet_store_fail(call, rc, error);
 	const struct cutover *before = &staging->before->cutover;
 
-	if (before->plan_id == staging->plan_id && before->state != CUTOVER_DISCARDED &&
-		before->state != CUTOVER_RETIRED)
+	staging->there = before->plan_id == staging->plan_id &&
+		before->state != CUTOVER_DISCARDED && before->state != CUTOVER_RETIRED;
+	if (staging->there)
 		return ANSWER_DONE;
 	if (before->state == CUTOVER_ROLLED_BACK)
 		return server_fail(call, ANSWER_CONFLICT,
@@ -621,7 +623,6 @@ static enum answer stage_commit(struct server_call *call, struct staging *stagin
 static enum answer stage_run(struct server_call *call, struct staging *staging)
 {
 	const char *name = NULL;
-	bool there;
 
 	if (server_text(call, "plan", &name) != ANSWER_DONE ||
 		plan_load(call, name, staging) != ANSWER_DONE)
@@ -629,8 +630,7 @@ static enum answer stage_run(struct server_call *call, struct staging *staging)
 	staging->plan_id = strtoull(name, NULL, 16);
 	if (check_before(call, staging) != ANSWER_DONE)
 		return call->answer;
-	there = staging->before != NULL && staging->before->cutover.plan_id == staging->plan_id;
-	if (!there) {
+	if (!staging->there) {
 		if (check_fresh(call, staging->base) != ANSWER_DONE)
 			return call->answer;
 		if (call->request->dry_run) {
@@ -642,10 +642,10 @@ static enum answer stage_run(struct server_call *call, struct staging *staging)
 			stage_commit(call, staging) != ANSWER_DONE)
 			return call->answer;
 	}
-	call->result = json_pack("{s:b, s:s, s:s, s:s, s:s}", "changed", !there, "plan", name,
-		"pool", staging->spec.pool, "state", "staged", "text",
-		there ? "it is staged already"
-		      : "both rings are in the document at 0%; nodes build them now");
+	call->result = json_pack("{s:b, s:s, s:s, s:s, s:s}", "changed", !staging->there, "plan",
+		name, "pool", staging->spec.pool, "state", "staged", "text",
+		staging->there ? "it is staged already"
+			       : "both rings are in the document at 0%; nodes build them now");
 	return ANSWER_DONE;
 }
 

@@ -18,6 +18,9 @@ struct totals {
 	uint64_t drops_new;
 	uint64_t packets;
 	uint64_t cycles;
+	// The old ring's part of every node, also of those at 0 %: what it was like before all went away from it.
+	uint64_t base_flows;
+	uint64_t base_aborts;
 	double intended;  // new-ring flows as the shares wanted them
 	uint64_t reports; // statements that brought something
 };
@@ -105,6 +108,8 @@ static void add(struct totals *totals, const struct mark *before, const struct f
 	totals->reports++;
 	totals->packets += status->rx_packets - before->packets;
 	totals->cycles += status->busy_cycles - before->cycles;
+	totals->base_flows += flows_old;
+	totals->base_aborts += pool->aborts_old - old->aborts_old;
 	// A node at 0 % has nothing to compare, but its new-ring flows, of which there must be none.
 	totals->flows_new += flows_new;
 	totals->drops_new += pool->drops_new - old->drops_new;
@@ -176,6 +181,11 @@ static void measure_arms(const struct totals *from, const struct totals *now, en
 	}
 	flows = (double)(ret->before.flows + ret->after.flows);
 	ret->share = flows > 0 ? (now->intended - from->intended) / flows : 0;
+	// At 100 % nothing is left beside the new ring: what the old one was like on the way there stands in.
+	if (kind == GUARD_EARLY_ABORT && ret->before.flows == 0 && ret->share >= 1) {
+		ret->before.flows = now->base_flows;
+		ret->before.events = now->base_aborts;
+	}
 }
 
 // The node that is furthest beyond what its rings predict. Few flows make a hot backend by chance.

@@ -548,15 +548,35 @@ static int lock_renew(struct store *store, const char *path, const json_t *held,
 	return rc;
 }
 
+// Who holds a lock that is not ours; a look costs no lease, and most of a fleet only ever looks.
+static int lock_look(struct store *store, const char *path, char *ret_holder)
+{
+	json_t *reply = NULL;
+	size_t length = 0;
+	int rc = call(store, "kv/range", json_pack("{s:o}", "key", encode_text(path)), &reply);
+	char *holder = rc == 0 ? value_of(reply, &length) : NULL;
+
+	if (holder != NULL && strcmp(holder, store->node) != 0) {
+		snprintf(ret_holder, STORE_KEY_BYTES, "%s", holder);
+		rc = store_fail(store, -EBUSY, "a lock is held by %s", holder);
+	}
+	free(holder);
+	json_decref(reply);
+	return rc;
+}
+
 static int etcd_lock_take(struct store *store, const char *name, uint32_t ttl_s, char *ret_holder)
 {
 	char path[PATH_BYTES], lease[24];
 	json_t *reply = NULL, *put;
-	int rc = lease_grant(store, ttl_s, lease);
+	int rc;
 
+	key_path(store, path, "locks/%s", name);
+	rc = lock_look(store, path, ret_holder);
+	if (rc == 0)
+		rc = lease_grant(store, ttl_s, lease);
 	if (rc < 0)
 		return rc;
-	key_path(store, path, "locks/%s", name);
 	put = put_of(path, store->node, strlen(store->node));
 	json_object_set_new(put, "lease", json_string(lease));
 	rc = put_if(store, json_pack("[o]", compare_absent(path)), path, put, &reply);

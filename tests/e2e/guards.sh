@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Guards at work on real traffic: a figure that is missing pauses; a backend of the new ring that swallows connections
+# takes the cutover back by itself; mended, the same cutover runs to RETIRED. A real Prometheus answers the queries.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/topology.sh"
+. "$(dirname "$0")/balancer.sh"
+E2E_TOOLS="$E2E_TOOLS prometheus curl"
+sandbox "$@"
+
+NODE=$E2E_WORK/node.yaml
+sed 's/^run_dir:/metrics: "127.0.0.1:9464"\nrun_dir:/' "$E2E_SOURCE/configs/demo/node.yaml" > "$NODE"
+# The new ring has a fifth backend; four points of five that move go there or come from there.
+sed 's/- {name: b4, /- {name: b5, address: 10.10.5.2, weight: 80}\n      &/' "$POOLS" > "$E2E_WORK/pools-new.yaml"
+
+need_hugepages
+make_network 5 80
+for i in 1 2 3 4 5; do
+	attach_decap "$i"
+done
+start_dataplane
+start_ringwayd
+ringway apply -f "$POOLS" >> "$E2E_WORK/apply.log" 2>&1
+
+cat > "$E2E_WORK/prometheus.yml" << END
+global: {scrape_interval: 1s}
+scrape_configs: [{job_name: ringway, static_configs: [{targets: ["127.0.0.1:9464"]}]}]
+END
+spawn prometheus lb prometheus --config.file "$E2E_WORK/prometheus.yml" --storage.tsdb.path "$E2E_WORK/tsdb" \
+	--web.listen-address 127.0.0.1:9090
+prometheus_says() {
+	on lb curl -s "http://127.0.0.1:9090/api/v1/query" --data-urlencode "query=$1" | jq -e '.data.result | length == 1'
+}
+wait_for 20 prometheus_says 'min(up) == 1'
+
+# spec QUERY: a cutover of one step, watched closely.
+spec() {
+	cat > "$E2E_WORK/cutover.yaml" << END
+pool: web
+to: {version: v2, points: 16}
+shadow: 2s
+full_soak: 0s
+retire_hold: 1s
+prometheus: http://127.0.0.1:9090
+default_guards: false
+guard_passes: 2
+guards:
+  - {kind: new_drops, window: 2s}
+  - {kind: early_abort, difference: 10%, window: 4s, failures: 2}
+  - {kind: share, window: 4s}
+  - {kind: digest, window: 2s}
+  - {name: alive, query: '$1', direction: below, pause: 0.5, window: 2s}
+stages:
+  - {datacenters: all, steps: [50%, 100%], min_soak: 5s}
+END
+}
+
+stage() {
+	ringway cutover plan -f "$E2E_WORK/cutover.yaml" --pools "$E2E_WORK/pools-new.yaml" -o json > "$E2E_WORK/plan.json"
+	ringway cutover stage "$(jq -r .plan "$E2E_WORK/plan.json")" --reason test
+}
+
+state_is() {
+	ringway cutover show web -o json | jq -e --arg state "$1" '.state == $state'
+}
+
+start() {
+	wait_for 15 ringway cutover start web --reason test
+}
+
+traffic() {
+	while :; do
+		on c "$E2E_SOURCE/tests/e2e/clients.py" connect --to "$VIP4:80" --from "$CLIENTS4" --count 200 \
+			--concurrency 50 --timeout 4 > /dev/null || true
+		sleep 0.2
+	done
+}
+
+start_downloads d4 4 20
+wait_for 10 downloads_run d4 20
+traffic &
+e2e_pids[traffic]=$!
+
+# A query without a value is no pass.
+spec 'no_such_metric'
+check "stage a cutover that changes the backends, too" stage
+ringway cutover plan -f "$E2E_WORK/cutover.yaml" --pools "$E2E_WORK/pools-new.yaml" | sed 's/^/# /'
+check "start" start
+check "missing data pauses" wait_for 30 state_is paused
+paused_for() {
+	ringway cutover show web -o json | jq -e --arg pause "$1" '.pause == $pause and (.reason | startswith("alive"))'
+}
+check "and says which and why" paused_for guard_inconclusive
+check "resume is refused while it still fails" exits 8 ringway cutover resume web --reason test
+check "rollback" ringway cutover rollback web --reason test
+check "rolled back" wait_for 10 state_is rolled_back
+check "discard" ringway cutover discard web --yes
+
+# The fifth backend takes packets and answers nothing: clients send their SYN again.
+spec 'min(up)'
+ip -n b5 addr del "$VIP4/32" dev lo
+check "stage the cutover to the broken backend" stage
+check "start it" start
+check "it goes back by itself" wait_for 60 state_is rolled_back
+because() {
+	ringway cutover show web -o json | jq -r .reason | tee "$E2E_WORK/reason" | grep -q "^$1"
+}
+check "because flows of the new ring end early" because early_abort
+sed 's/^/# /' "$E2E_WORK/reason"
+before=$(new_flows)
+check "nothing goes there any more" shares_match "$(intended web)" 4 1000
+check "no flow takes the new ring" split_matches "$before" 0
+check "downloads never noticed" downloads_run d4 20
+check "discard it" ringway cutover discard web --yes
+
+# Mended, the same plan runs through.
+ip -n b5 addr add "$VIP4/32" dev lo
+shadow() {
+	jq -nc --argjson a "$1" --argjson b "$(stats | jq -c .counters)" \
+		'{same: ($b.shadow_same - $a.shadow_same), different: ($b.shadow_different - $a.shadow_different)}'
+}
+check "stage it again" stage
+before=$(stats | jq -c .counters)
+check "start it again" start
+memory_of() {
+	ringway ring list -o json | jq '[.rings[].node_bytes] | add'
+}
+during=$(memory_of)
+check "guards let it go to FULL" wait_for 90 state_is full
+# Both rings were asked for sampled new flows all the way: that is the churn as packets show it.
+churn_matches() {
+	local seen
+	seen=$(shadow "$before")
+	echo "plan $(jq .churn "$E2E_WORK/plan.json"), shadow $seen"
+	jq -ne --argjson s "$seen" --argjson plan "$(jq .churn "$E2E_WORK/plan.json")" \
+		'($s.same + $s.different) as $n | $n > 100 and
+		(($s.different / $n - $plan) | fabs) < 4 * (($plan * (1 - $plan) / $n) | sqrt)' > /dev/null
+}
+check "predicted churn is what packets showed" churn_matches
+churn_matches | sed 's/^/# /'
+check "downloads never noticed that either" downloads_run d4 20
+check "retire" ringway cutover retire web --yes --reason test
+check "retired" wait_for 15 state_is retired
+only_one() {
+	ringway ring list -o json | jq -e '.rings | length == 1'
+}
+check "the old ring is gone" wait_for 10 only_one
+echo "# rings of the node: $during bytes during, $(memory_of) after"
+POOLS=$E2E_WORK/pools-new.yaml
+check "shares of the new ring, fifth backend included" shares_match "$(intended web@v2:16)" 4 1000
+check "the audit log is whole" ringway audit verify
+ringway cutover history web | cut -c 1-150 | sed 's/^/# /'
+kill "${e2e_pids[traffic]}"
+check "rx = forwarded + punted + answered + drops, for each worker" is_balanced
+finish
