@@ -190,8 +190,6 @@ void answer_echo(struct packet *packet)
 		header_write6(reply, &header);
 	else
 		header_write4(reply, &header);
-	packet->l4_offset = (uint16_t)(packet->l3_offset + header_bytes);
-	packet->payload_offset = (uint16_t)(packet->l4_offset + sizeof(*icmp));
 	set_length(packet, header_bytes + length);
 	packet->verdict = PACKET_ANSWER;
 	packet->port_out = packet->port_in;
@@ -203,17 +201,11 @@ bool answer_error_allowed(const struct packet *packet)
 		return false;
 	if (!is_unicast_frame(packet) || !is_unicast_destination(packet))
 		return false;
-	// An unspecified source passes the parser where a host looks for its address; 240/4 does too.
-	const uint8_t *l3 = packet->data + packet->l3_offset;
+	// The parser lets class E pass (RFC 1112 section 4), and an unspecified source only on its way to a group.
+	const struct wire_ip4 *ip = (const struct wire_ip4 *)(packet->data + packet->l3_offset);
 
-	if (packet->family == ADDR_V4) {
-		uint8_t first = ((const struct wire_ip4 *)l3)->source[0];
-
-		if (first == 0 || first >= 0xf0)
-			return false;
-	} else if (flow_word(((const struct wire_ip6 *)l3)->source) == 0) {
+	if (packet->family == ADDR_V4 && ip->source[0] >= 0xf0)
 		return false;
-	}
 	// The key of an ICMP error has the protocol that it quotes.
 	if (packet->flags & PACKET_ICMP_ERROR)
 		return false;
@@ -278,8 +270,6 @@ static bool answer_error(struct packet *packet, const struct error *error)
 	else
 		write_error4(l3, &header, error);
 	set_length(packet, added + quote);
-	packet->l4_offset = (uint16_t)(packet->l3_offset + ip_bytes);
-	packet->payload_offset = (uint16_t)(packet->l3_offset + added);
 	packet->verdict = PACKET_DROP_REPLY;
 	packet->port_out = packet->port_in;
 	return true;

@@ -2,6 +2,7 @@
 // Answers: the packet's own buffer becomes the reply, which leaves by the port and VLAN it came from, for the MAC
 // address it came from. No route is looked up: who sent the question can carry the answer.
 // Rate limits are the caller's: every answer is a packet that a stranger can ask for.
+// Of what parse_burst() found, only l3_offset and l3_length are true of the answer.
 #pragma once
 
 #include "dataplane/packet/packet.h"

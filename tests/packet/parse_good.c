@@ -101,6 +101,33 @@ static void ip4_dhcp_discover(struct frame *f)
 	frame_fill(f, 240, 0);
 }
 
+static void source4(struct frame *f, const char *source)
+{
+	FRAME_START(f, 0);
+	FRAME_IP4(f, .source = source);
+	FRAME_UDP(f, 0);
+}
+
+static void ip4_source_in_class_e(struct frame *f)
+{
+	source4(f, "240.0.0.1");
+}
+
+static void ip4_source_begins_like_broadcast(struct frame *f)
+{
+	source4(f, "255.1.2.3");
+}
+
+static void ip4_source_half_like_broadcast(struct frame *f)
+{
+	source4(f, "255.255.1.1");
+}
+
+static void ip4_source_almost_broadcast(struct frame *f)
+{
+	source4(f, "255.255.255.1");
+}
+
 static void ip4_fragment_first(struct frame *f)
 {
 	FRAME_START(f, 0);
@@ -331,6 +358,22 @@ static void ip6_fragment_behind_options(struct frame *f)
 	frame_fill(f, 13, 0);
 }
 
+static void ip6_fragment_at_the_limit(struct frame *f)
+{
+	// 65,528 + 7 = 65,535
+	FRAME_START(f, 0);
+	FRAME_IP6(f, 0);
+	FRAME_FRAGMENT6(f, .offset = 65528, .next_header_override = 17);
+	frame_fill(f, 7, 0);
+}
+
+static void ip6_options_and_nothing_else(struct frame *f)
+{
+	FRAME_START(f, 0);
+	FRAME_IP6(f, 0);
+	FRAME_EXTENSION(f, .kind = 60, .units = 0);
+}
+
 static void ip6_echo(struct frame *f)
 {
 	FRAME_START(f, 0);
@@ -439,6 +482,20 @@ static void spanning_tree(struct frame *f)
 	frame_fill(f, 46, 0);
 }
 
+static void lldp_without_content(struct frame *f)
+{
+	FRAME_START(f, .type_override = 0x88cc);
+}
+
+static void tagged_lldp_without_content(struct frame *f)
+{
+	FRAME_START(f, 0);
+	FRAME_VLAN(f, .id = 7);
+	frame_finish(f);
+	f->bytes[f->type_offset] = 0x88;
+	f->bytes[f->type_offset + 1] = 0xcc;
+}
+
 #define GOOD(build, flags)                              \
 	{                                               \
 #build, build, PACKET_PENDING, 0, flags \
@@ -462,6 +519,10 @@ const struct parse_case parse_good_cases[] = {
 	GOOD(ip4_no_payload, 0),
 	GOOD(ip4_padded, 0),
 	GOOD(ip4_dhcp_discover, 0),
+	GOOD(ip4_source_in_class_e, 0),
+	GOOD(ip4_source_begins_like_broadcast, 0),
+	GOOD(ip4_source_half_like_broadcast, 0),
+	GOOD(ip4_source_almost_broadcast, 0),
 	GOOD(ip4_fragment_first, PACKET_FRAGMENT),
 	GOOD(ip4_fragment_middle, PACKET_FRAGMENT | PACKET_FRAGMENT_LATER),
 	GOOD(ip4_fragment_last, PACKET_FRAGMENT | PACKET_FRAGMENT_LATER),
@@ -491,6 +552,8 @@ const struct parse_case parse_good_cases[] = {
 	GOOD(ip6_fragment_first, DF | PACKET_FRAGMENT),
 	GOOD(ip6_fragment_last, DF | PACKET_FRAGMENT | PACKET_FRAGMENT_LATER),
 	GOOD(ip6_fragment_behind_options, DF | PACKET_FRAGMENT | PACKET_FRAGMENT_LATER),
+	GOOD(ip6_fragment_at_the_limit, DF | PACKET_FRAGMENT | PACKET_FRAGMENT_LATER),
+	GOOD(ip6_options_and_nothing_else, DF),
 	GOOD(ip6_echo, DF | PACKET_ECHO),
 	GOOD(ip6_echo_behind_options, DF | PACKET_ECHO),
 	GOOD(ip6_too_big, DF | PACKET_ICMP_ERROR),
@@ -505,6 +568,8 @@ const struct parse_case parse_good_cases[] = {
 	GOOD(nd_advertisement_unsolicited, DF | PACKET_ND),
 	PUNT(lldp),
 	PUNT(spanning_tree),
+	PUNT(lldp_without_content),
+	PUNT(tagged_lldp_without_content),
 };
 
 const unsigned parse_good_count = sizeof(parse_good_cases) / sizeof(parse_good_cases[0]);

@@ -147,6 +147,10 @@ static void check(const struct shape *shape, unsigned tunnel, unsigned outer)
 	CU_ASSERT_EQUAL(packet.headroom, 0);
 	CU_ASSERT_EQUAL(packet.tailroom, 7);
 	CU_ASSERT_EQUAL(packet.l3_length, out.length - packet.l3_offset);
+	if (tunnel != SNAPSHOT_TUNNEL_L2) {
+		CU_ASSERT_EQUAL(packet.l4_offset, 0);
+		CU_ASSERT_EQUAL(packet.family, outer);
+	}
 	packet_unload(&packet);
 }
 

@@ -75,6 +75,18 @@ static void arp_messages_are_read(void)
 
 	CU_ASSERT(!gratuitous.is_question && gratuitous.overrides && !gratuitous.is_solicited);
 	CU_ASSERT(address_is(&gratuitous.target, "192.0.2.1"));
+
+	// One bit in any byte makes an address.
+	static const char *const senders[] = {
+		"1.0.0.0", "10.0.0.0", "9.9.0.0", "9.0.9.0", "128.0.0.1"};
+
+	for (unsigned i = 0; i < sizeof(senders) / sizeof(senders[0]); i++) {
+		FRAME_START(&frame, 0);
+		FRAME_ARP(&frame, .sender = senders[i]);
+		struct discovery seen = read_frame();
+
+		CU_ASSERT(address_is(&seen.sender, senders[i]));
+	}
 }
 
 static struct discovery read_nd(
@@ -264,6 +276,7 @@ static void membership_of_the_solicited_node_group_is_reported(void)
 		FRAME_ICMP6(&frame, .type = 143, .word1 = 1);
 		frame_payload(&frame, record, sizeof(record));
 		expect_written(bytes, length);
+		CU_ASSERT_EQUAL(discovery_write_membership(bytes, length, &message), length);
 		CU_ASSERT_EQUAL(discovery_write_membership(bytes, length - 1, &message), 0);
 		message.sender = address("192.0.2.10");
 		CU_ASSERT_EQUAL(discovery_write_membership(bytes, sizeof(bytes), &message), 0);
@@ -278,6 +291,9 @@ static void what_cannot_be_written_is_not(void)
 
 	CU_ASSERT_EQUAL(discovery_write_question(bytes, 59, &message), 0);
 	CU_ASSERT_EQUAL(discovery_write_announcement(bytes, 59, &message), 0);
+	free(bytes);
+	bytes = malloc(60);
+	CU_ASSERT_EQUAL(discovery_write_question(bytes, 60, &message), 60);
 	free(bytes);
 	bytes = malloc(DISCOVERY_FRAME_MAX);
 	message.target = address("2001:db8::1");

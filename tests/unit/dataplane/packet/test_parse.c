@@ -160,6 +160,20 @@ static void extension_headers_are_skipped_and_padding_is_not_counted(void)
 	packet_unload(&packet);
 }
 
+static void longest_ip6_packet_that_we_count(void)
+{
+	struct packet packet;
+
+	FRAME_START(&frame, 0);
+	FRAME_IP6(&frame, 0);
+	FRAME_UDP(&frame, 0);
+	frame_fill(&frame, 65535 - 40 - 8, 0);
+	parse(&packet);
+	CU_ASSERT_EQUAL(packet.verdict, PACKET_PENDING);
+	CU_ASSERT_EQUAL(packet.l3_length, 65535);
+	packet_unload(&packet);
+}
+
 static void arp_gives_both_addresses_and_no_family(void)
 {
 	struct packet packet;
@@ -201,6 +215,7 @@ static const struct test_case cases[] = {
 	SUITE_CASE(tcp_flags_of_every_value),
 	SUITE_CASE(fragments_of_a_datagram_share_id_and_addresses),
 	SUITE_CASE(extension_headers_are_skipped_and_padding_is_not_counted),
+	SUITE_CASE(longest_ip6_packet_that_we_count),
 	SUITE_CASE(arp_gives_both_addresses_and_no_family),
 	SUITE_CASE(dropped_and_punted_packets_have_no_key),
 };

@@ -150,12 +150,34 @@ static void bytes_behind_the_udp_length_are_not_read(void)
 	packet_unload(&packet);
 }
 
+static void id_cut_by_the_end_of_a_first_fragment_is_not_read(void)
+{
+	uint8_t datagram[24];
+	struct packet packet;
+
+	// The UDP length reaches beyond the fragment; the ID would, too.
+	long_header(datagram, 0xc0, 1, 18);
+	for (unsigned length = 24; length >= 8; length -= 8) {
+		FRAME_START(&frame, 0);
+		FRAME_IP4(&frame, .more_fragments = true);
+		FRAME_UDP(&frame, .length_override = 1200);
+		frame_payload(&frame, datagram, length);
+		frame_finish(&frame);
+		packet_load(&packet, &frame, 0, 0);
+		parse_burst(&packet, 1);
+		CU_ASSERT_EQUAL(packet.verdict, PACKET_PENDING);
+		CU_ASSERT_EQUAL(parse_quic_id(&packet), length == 24);
+		packet_unload(&packet);
+	}
+}
+
 static const struct test_case cases[] = {
 	SUITE_CASE(long_headers_give_exactly_the_id),
 	SUITE_CASE(ids_that_the_client_chose_are_marked),
 	SUITE_CASE(short_headers_give_what_there_is),
 	SUITE_CASE(what_is_no_quic_has_no_id),
 	SUITE_CASE(cut_long_headers_have_no_id),
+	SUITE_CASE(id_cut_by_the_end_of_a_first_fragment_is_not_read),
 	SUITE_CASE(bytes_behind_the_udp_length_are_not_read),
 };
 
