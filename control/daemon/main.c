@@ -2,6 +2,7 @@
 // ringwayd: reads node.yaml, opens the store, serves the socket, and keeps the dataplane at what the store says.
 #include "control/config/reader.h"
 #include "control/daemon/exporter.h"
+#include "control/daemon/log.h"
 #include "control/daemon/node.h"
 #include "control/daemon/server.h"
 #include "control/daemon/verbs.h"
@@ -363,8 +364,10 @@ int main(int argc, char **argv)
 	struct daemon_options options;
 	struct config_node *config = NULL;
 	const char *pools_file;
-	int rc = options_parse(argc, argv, &options);
+	int rc;
 
+	log_open();
+	rc = options_parse(argc, argv, &options);
 	if (rc == -ECANCELED)
 		return EXIT_SUCCESS;
 	if (rc < 0)

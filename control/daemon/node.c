@@ -58,38 +58,49 @@ static int document_parse(const char *text, size_t length, struct document **ret
 	return rc;
 }
 
-// Reads the newest document; makes the first one when there is none.
-static int document_load(struct node *node, struct document **ret, char *error)
+// Reads the newest document if it is newer than one that is known (0: none is). *ret: NULL when it is not.
+static int document_newer(struct node *node, uint64_t known, struct document **ret, char *error)
 {
+	struct document *document = NULL;
 	uint64_t generation;
 	size_t length;
 	char *text;
 	int rc = store_read(node->store, 0, &text, &length, &generation);
 
-	if (rc == -ENOENT) {
-		rc = first_commit(node, ret, error);
-		if (rc != -ESTALE)
-			return rc;
-		// Another node of the fleet was faster: its document is the first.
-		rc = store_read(node->store, 0, &text, &length, &generation);
-	}
 	if (rc < 0) {
 		snprintf(error, NODE_TEXT_BYTES, "cannot read the store: %s",
 			store_error(node->store));
 		return rc;
 	}
-	rc = document_parse(text, length, ret, error);
-	if (rc == 0)
-		node_cache_write(node, text, length);
-	free(text);
-	if (rc == 0 && (*ret)->generation != generation) {
+	// Most looks find what this node has committed itself; a large document takes long to parse.
+	if (generation > known)
+		rc = document_parse(text, length, &document, error);
+	if (rc == 0 && document != NULL && document->generation != generation) {
 		snprintf(error, NODE_TEXT_BYTES,
 			"the store's document %llu says that it is generation %llu",
-			(unsigned long long)generation, (unsigned long long)(*ret)->generation);
-		document_free(*ret);
-		return -EINVAL;
+			(unsigned long long)generation, (unsigned long long)document->generation);
+		document_free(document);
+		rc = -EINVAL;
 	}
+	if (rc == 0 && document != NULL)
+		node_cache_write(node, text, length);
+	free(text);
+	if (rc == 0)
+		*ret = document;
 	return rc;
+}
+
+// Reads the newest document at the start; makes the first one when there is none. Never later: a store that is found
+// empty then was lost, and what is in use stays.
+static int document_load(struct node *node, struct document **ret, char *error)
+{
+	int rc = document_newer(node, 0, ret, error);
+
+	if (rc != -ENOENT)
+		return rc;
+	rc = first_commit(node, ret, error);
+	// Another node of the fleet was faster: its document is the first.
+	return rc == -ESTALE ? document_newer(node, 0, ret, error) : rc;
 }
 
 // A node of a fleet whose store cannot be reached starts with what it knew last: frozen, never reset.
@@ -151,21 +162,19 @@ void node_close(struct node *node)
 
 int node_refresh(struct node *node)
 {
+	uint64_t known = node->now.document->generation;
 	char error[NODE_TEXT_BYTES];
-	struct document *document;
+	struct document *document = NULL;
 	struct node_state next;
-	int rc;
+	int rc = document_newer(node, known, &document, error);
 
-	rc = document_load(node, &document, error);
-	if (rc == 0 && document->generation <= node->now.document->generation) {
-		document_free(document);
+	if (rc == 0 && document == NULL)
 		return 0;
-	}
 	if (rc == 0)
 		rc = node_state_make(node, document, &node->now, &next, error);
 	if (rc < 0) {
-		fprintf(stderr, "<4>generation %llu stays in use: %s\n",
-			(unsigned long long)node->now.document->generation, error);
+		fprintf(stderr, "<4>generation %llu stays in use: %s\n", (unsigned long long)known,
+			error);
 		return rc;
 	}
 	node_state_free(&node->now);

@@ -98,11 +98,70 @@ static enum node_code config_commit(
 	return node_change_commit(node, change);
 }
 
+// The configuration of the last whole file, NULL when it is not kept any more.
+static struct document *applied_read(struct node *node)
+{
+	uint64_t applied = node->now.document->applied_generation, generation;
+	struct document *document = NULL;
+	struct config_report report;
+	size_t length;
+	char *text;
+
+	if (applied == 0 || applied == node->now.document->generation ||
+		store_read(node->store, applied, &text, &length, &generation) < 0)
+		return NULL;
+	config_report_init(&report, "document", text, length);
+	if (document_read(&report, &document) < 0)
+		document = NULL;
+	config_report_free(&report);
+	free(text);
+	return document;
+}
+
+static bool path_in(const struct config_diff *diff, const char *path)
+{
+	for (uint32_t i = 0; i < diff->change_count; i++) {
+		if (strcmp(diff->changes[i].path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+// Three ways meet in an apply: the file before, what verbs changed since, and the file now. What the verbs changed and
+// the file now changes again is said, since somebody may have drained a backend for a reason.
+static void undone_say(
+	struct node *node, const struct config_pools *pools, char ret[NODE_TEXT_BYTES])
+{
+	struct document *applied = applied_read(node);
+	struct config_diff *since = NULL, *now = NULL;
+	uint32_t undone = 0;
+	const char *first = NULL;
+
+	ret[0] = '\0';
+	if (applied == NULL)
+		return;
+	since = config_pools_diff(applied->pools, node->now.document->pools);
+	now = config_pools_diff(node->now.document->pools, pools);
+	for (uint32_t i = 0; since != NULL && now != NULL && i < now->change_count; i++) {
+		if (!path_in(since, now->changes[i].path))
+			continue;
+		first = undone++ == 0 ? now->changes[i].path : first;
+	}
+	if (undone > 0)
+		snprintf(ret, NODE_TEXT_BYTES,
+			"; this undoes %u change%s made since the last apply (%.200s%s)", undone,
+			undone == 1 ? "" : "s", first, undone == 1 ? "" : ", ...");
+	config_diff_free(since);
+	config_diff_free(now);
+	document_free(applied);
+}
+
 enum node_code node_apply(struct node *node, const struct node_request *request,
 	struct config_report *report, struct node_outcome *outcome)
 {
 	struct config_pools *pools = NULL;
 	struct node_change change;
+	char undone[NODE_TEXT_BYTES];
 	enum node_code code = node_change_begin(node, request, outcome, &change);
 	int rc;
 
@@ -119,7 +178,11 @@ enum node_code node_apply(struct node *node, const struct node_request *request,
 			: node_say(outcome, NODE_FAILED, "out of memory");
 	}
 	change.next->applied_generation = change.next->generation + 1;
+	undone_say(node, pools, undone);
 	code = config_commit(node, &change, pools);
+	if (code == NODE_OK && outcome->changed)
+		snprintf(outcome->text + strlen(outcome->text),
+			sizeof(outcome->text) - strlen(outcome->text), "%s", undone);
 	config_pools_free(pools);
 	return code;
 }

@@ -1,108 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node without a dataplane: what is committed, what is refused, what the snapshot says.
-#include "control/daemon/node.h"
-
 #include "common/selection.h"
 #include "control/config/edit.h"
 #include "control/ring/walk.h"
 #include "control/store/store.h"
-#include "tests/lib/suite.h"
+#include "tests/unit/control/daemon/node_fixture.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <ftw.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-static char directory[] = "/tmp/ringway-node-XXXXXX";
-static char store_path[64];
-static struct config_node config;
-
-static const char pools_text[] =
-	"pools:\n"
-	"  - name: web\n"
-	"    ring: {version: v1}\n"
-	"    backends:\n"
-	"      - {name: a, address: 10.0.0.1, weight: 2, tags: [x]}\n"
-	"      - {name: b, address: 10.0.0.2, tags: [x]}\n"
-	"      - {name: c, address: 10.0.0.3}\n"
-	"services:\n"
-	"  - {name: http, address: 203.0.113.1, protocol: tcp, ports: [80], pool: web}\n"
-	"  - {name: https, address: 203.0.113.1, protocol: tcp, ports: [443], pool: web}\n"
-	"  - {name: some, address: 203.0.113.2, protocol: udp, pool: web, requires: [x]}\n"
-	"  - {name: net, address: 203.0.113.0/24, protocol: tcp, pool: web, state: none}\n";
-
-static int entry_remove(const char *name, const struct stat *status, int type, struct FTW *ftw)
-{
-	(void)status;
-	(void)type;
-	(void)ftw;
-	return remove(name);
-}
-
-static struct node *node_start(void)
-{
-	char error[NODE_TEXT_BYTES] = "";
-	struct node *node = NULL;
-
-	if (node_open(&config, &node, error) != 0)
-		printf("# %s\n", error);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(node);
-	return node;
-}
-
-static struct node_request request_of(const char *verb)
-{
-	return (struct node_request){.verb = verb, .reason = "test"};
-}
-
-static enum node_code apply_as(
-	struct node *node, const struct node_request *request, const char *text)
-{
-	struct node_outcome outcome;
-	struct config_report report;
-	enum node_code code;
-
-	config_report_init(&report, "pools.yaml", text, strlen(text));
-	code = node_apply(node, request, &report, &outcome);
-	CU_ASSERT_EQUAL(code, outcome.code);
-	CU_ASSERT_NOT_EQUAL(strlen(outcome.text), 0);
-	config_report_free(&report);
-	node_outcome_free(&outcome);
-	return code;
-}
-
-static enum node_code apply(struct node *node, const char *text)
-{
-	struct node_request request = request_of("apply");
-
-	return apply_as(node, &request, text);
-}
-
-static struct node *fresh(void)
-{
-	struct node *node;
-
-	nftw(store_path, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
-	node = node_start();
-	CU_ASSERT_EQUAL_FATAL(apply(node, pools_text), NODE_OK);
-	return node;
-}
-
-static struct flow_key flow_to(const char *destination, uint16_t port, uint8_t protocol, uint32_t n)
-{
-	struct flow_key key = {.protocol = protocol, .family = ADDR_V4};
-	uint32_t source = htonl(0xc6336400u + n);
-
-	memcpy(key.source, &source, sizeof(source));
-	inet_pton(AF_INET, destination, key.destination);
-	key.source_port_be = htons((uint16_t)(1024 + n % 60000));
-	key.destination_port_be = htons(port);
-	return key;
-}
+#include <sys/stat.h>
 
 static const char *backend_name(const struct node *node, uint32_t id)
 {
@@ -343,105 +253,6 @@ static void all_down_says_no_backend(void)
 	node_close(node);
 }
 
-static enum node_code cutover(struct node *node, uint32_t version, uint32_t points, uint32_t share)
-{
-	struct node_request request = request_of("cutover.set");
-	struct node_cutover wanted = {.pool = "web",
-		.has_ring = version != 0,
-		.ring = {.version = version, .points = points},
-		.has_share = true,
-		.share = share};
-	struct node_outcome outcome;
-	enum node_code code = node_cutover_set(node, &request, &wanted, &outcome);
-
-	node_outcome_free(&outcome);
-	return code;
-}
-
-struct picks {
-	uint32_t backend[3000];
-	bool is_new[3000];
-};
-
-static void picks_take(const struct node *node, struct picks *ret)
-{
-	for (uint32_t n = 0; n < 3000; n++) {
-		struct flow_key key = flow_to("203.0.113.1", 80, IPPROTO_TCP, n);
-		struct ipc_explained explained;
-
-		node_explain(node, &key, &explained);
-		ret->backend[n] = explained.backend;
-		ret->is_new[n] = explained.uses_new;
-	}
-}
-
-static void share_moves_flows_one_way_and_back(void)
-{
-	static const uint32_t shares[] = {0, 1, 10000, 100000, 500000, 999999, 1000000};
-	static struct picks before, now, last;
-	struct node *node = fresh();
-	struct node_request request = request_of("cutover.rollback");
-	struct node_outcome outcome;
-	uint64_t snapshot = 0;
-
-	picks_take(node, &before);
-	memset(&last, 0, sizeof(last));
-	for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
-		unsigned is_new = 0, back = 0;
-
-		CU_ASSERT_EQUAL(cutover(node, i == 0 ? RING_V2 : 0, 16, shares[i]), NODE_OK);
-		picks_take(node, &now);
-		for (unsigned n = 0; n < 3000; n++) {
-			is_new += now.is_new[n];
-			back += last.is_new[n] && !now.is_new[n];
-			if (!now.is_new[n])
-				CU_ASSERT_EQUAL(now.backend[n], before.backend[n]);
-		}
-		CU_ASSERT_EQUAL(back, 0);
-		CU_ASSERT_TRUE(labs((long)is_new - (long)(shares[i] / 1000000.0 * 3000)) < 120);
-		last = now;
-		// Only the first one makes a snapshot, the others move the gate in it.
-		if (i == 0)
-			snapshot = node_document(node)->snapshot_generation;
-		CU_ASSERT_EQUAL(node_document(node)->snapshot_generation, snapshot);
-		CU_ASSERT_EQUAL(node_snapshot(node)->header->generation, snapshot);
-	}
-	request.generation = 1; // stale, and no matter
-	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", &outcome), NODE_OK);
-	picks_take(node, &now);
-	CU_ASSERT_EQUAL(memcmp(&now, &before, sizeof(now)), 0);
-	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", &outcome), NODE_OK);
-	CU_ASSERT_FALSE(outcome.changed);
-	node_close(node);
-}
-
-static void cutover_ends_only_at_its_ends(void)
-{
-	static struct picks full, retired;
-	struct node *node = fresh();
-	struct node_request request = request_of("cutover.retire");
-	struct node_outcome outcome;
-
-	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_NOT_FOUND);
-	CU_ASSERT_EQUAL(cutover(node, 0, 0, 5), NODE_CONFLICT);
-	CU_ASSERT_EQUAL(cutover(node, RING_V1, 160, 5), NODE_CONFLICT);
-	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 1000001), NODE_USAGE);
-	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 500000), NODE_OK);
-	CU_ASSERT_EQUAL(cutover(node, RING_V2, 17, 500000), NODE_CONFLICT);
-	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_REFUSED);
-	CU_ASSERT_EQUAL(node_cutover_discard(node, &request, "web", &outcome), NODE_REFUSED);
-	CU_ASSERT_EQUAL(cutover(node, 0, 0, 1000000), NODE_OK);
-	picks_take(node, &full);
-	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_OK);
-	node_outcome_free(&outcome);
-	picks_take(node, &retired);
-	CU_ASSERT_EQUAL(memcmp(full.backend, retired.backend, sizeof(full.backend)), 0);
-	CU_ASSERT_EQUAL(node_document(node)->cutover_count, 0);
-	CU_ASSERT_EQUAL(node_document(node)->pools->pools[0].ring.version, RING_V2);
-	CU_ASSERT_EQUAL(node_snapshot(node)->ring_count, 2);
-	node_close(node);
-}
-
 static void another_ring_at_once_is_refused_without_force(void)
 {
 	struct node *node = fresh();
@@ -455,18 +266,6 @@ static void another_ring_at_once_is_refused_without_force(void)
 	request.force = true;
 	CU_ASSERT_EQUAL(apply_as(node, &request, text), NODE_OK);
 	CU_ASSERT_EQUAL(node_document(node)->pools->pools[0].ring.version, RING_V2);
-	node_close(node);
-}
-
-static void pool_in_a_cutover_stays(void)
-{
-	struct node *node = fresh();
-	struct node_request request = request_of("apply");
-
-	request.force = true;
-	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 500000), NODE_OK);
-	CU_ASSERT_EQUAL(apply_as(node, &request, "pools: []\n"), NODE_REFUSED);
-	CU_ASSERT_EQUAL(node_document(node)->pools->pool_count, 1);
 	node_close(node);
 }
 
@@ -586,29 +385,49 @@ static void restart_keeps_what_was_chosen(void)
 	node_close(node);
 }
 
-static void cutover_to_v3_ends_with_its_lanes(void)
+static void apply_says_which_runtime_changes_it_undoes(void)
 {
 	struct node *node = fresh();
-	struct node_request request = request_of("cutover.retire");
+	struct node_request request = request_of("backend.set");
+	struct config_backend drain = {.name = "b", .state = CONFIG_BACKEND_DRAIN};
 	struct node_outcome outcome;
-	uint8_t digest[RING_DIGEST_BYTES];
+	struct config_report report;
 
-	CU_ASSERT_EQUAL(cutover(node, RING_V3, 16, 1000000), NODE_OK);
-	CU_ASSERT_EQUAL(node_document(node)->balanced_count, 2);
-	memcpy(digest,
-		node_snapshot(node)
-			->rings[node_snapshot(node)->services[0].ring_new]
-			.header->spec_digest,
-		sizeof(digest));
-	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_OK);
+	CU_ASSERT_EQUAL(
+		node_backend_set(node, &request, "web", &drain, CONFIG_EDIT_STATE, &outcome),
+		NODE_OK);
 	node_outcome_free(&outcome);
-	CU_ASSERT_EQUAL(node_document(node)->balanced_count, 2);
-	CU_ASSERT_EQUAL(memcmp(digest,
-				node_snapshot(node)
-					->rings[node_snapshot(node)->services[0].ring_old]
-					.header->spec_digest,
-				sizeof(digest)),
-		0);
+	config_report_init(&report, "pools.yaml", pools_text, strlen(pools_text));
+	CU_ASSERT_EQUAL(node_apply(node, &request, &report, &outcome), NODE_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(outcome.text, "undoes 1 change"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(outcome.text, "pools.web.backends.b.state"));
+	node_outcome_free(&outcome);
+	config_report_free(&report);
+	node_close(node);
+}
+
+static void lost_store_is_not_filled_with_an_empty_document(void)
+{
+	struct node *node = fresh();
+	uint64_t generation = node_document(node)->generation;
+	struct node_request request = request_of("backend.set");
+	struct config_backend drain = {.name = "b", .state = CONFIG_BACKEND_DRAIN};
+	struct node_outcome outcome;
+	char *text = NULL;
+	size_t length;
+	uint64_t found;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/document", store_path);
+	nftw(path, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
+	mkdir(path, 0700);
+	// The commit finds another generation than it expected, and the look after it finds nothing.
+	CU_ASSERT_NOT_EQUAL(
+		node_backend_set(node, &request, "web", &drain, CONFIG_EDIT_STATE, &outcome),
+		NODE_OK);
+	node_outcome_free(&outcome);
+	CU_ASSERT_EQUAL(node_document(node)->generation, generation);
+	CU_ASSERT_EQUAL(store_read(node_store(node), 0, &text, &length, &found), -ENOENT);
 	node_close(node);
 }
 
@@ -726,16 +545,16 @@ int main(void)
 		{"draining_backend_gets_no_new_flows_and_keeps_its_points",
 			draining_backend_gets_no_new_flows_and_keeps_its_points},
 		{"all_down_says_no_backend", all_down_says_no_backend},
-		{"share_moves_flows_one_way_and_back", share_moves_flows_one_way_and_back},
-		{"cutover_ends_only_at_its_ends", cutover_ends_only_at_its_ends},
 		{"another_ring_at_once_is_refused_without_force",
 			another_ring_at_once_is_refused_without_force},
-		{"pool_in_a_cutover_stays", pool_in_a_cutover_stays},
 		{"restart_makes_the_same_snapshot", restart_makes_the_same_snapshot},
 		{"v3_is_balanced_and_a_change_moves_little",
 			v3_is_balanced_and_a_change_moves_little},
 		{"restart_keeps_what_was_chosen", restart_keeps_what_was_chosen},
-		{"cutover_to_v3_ends_with_its_lanes", cutover_to_v3_ends_with_its_lanes},
+		{"apply_says_which_runtime_changes_it_undoes",
+			apply_says_which_runtime_changes_it_undoes},
+		{"lost_store_is_not_filled_with_an_empty_document",
+			lost_store_is_not_filled_with_an_empty_document},
 		{"dry_run_predicts_what_the_change_then_moves",
 			dry_run_predicts_what_the_change_then_moves},
 		{"every_change_is_in_the_audit_log", every_change_is_in_the_audit_log},
@@ -745,16 +564,5 @@ int main(void)
 		{"absent_dataplane_is_told_and_does_not_stop_commits",
 			absent_dataplane_is_told_and_does_not_stop_commits},
 	};
-	int rc;
-
-	if (mkdtemp(directory) == NULL)
-		return 1;
-	snprintf(store_path, sizeof(store_path), "%s/store", directory);
-	config = (struct config_node){.node = "n",
-		.run_dir = directory,
-		.store = {.type = CONFIG_STORE_FILE, .path = store_path},
-		.dataplane = {.services = 1024, .pools = 1024, .backends = 65536}};
-	rc = SUITE_RUN("node", cases);
-	nftw(directory, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
-	return rc;
+	return fixture_run("node", cases, sizeof(cases) / sizeof(cases[0]));
 }

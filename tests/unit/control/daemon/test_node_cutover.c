@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cutovers of one node: shares move flows one way, and the ends are where they belong.
+#include "tests/unit/control/daemon/node_fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void share_moves_flows_one_way_and_back(void)
+{
+	static const uint32_t shares[] = {0, 1, 10000, 100000, 500000, 999999, 1000000};
+	static struct picks before, now, last;
+	struct node *node = fresh();
+	struct node_request request = request_of("cutover.rollback");
+	struct node_outcome outcome;
+	uint64_t snapshot = 0;
+
+	picks_take(node, &before);
+	memset(&last, 0, sizeof(last));
+	for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		unsigned is_new = 0, back = 0;
+
+		CU_ASSERT_EQUAL(cutover(node, i == 0 ? RING_V2 : 0, 16, shares[i]), NODE_OK);
+		picks_take(node, &now);
+		for (unsigned n = 0; n < 3000; n++) {
+			is_new += now.is_new[n];
+			back += last.is_new[n] && !now.is_new[n];
+			if (!now.is_new[n])
+				CU_ASSERT_EQUAL(now.backend[n], before.backend[n]);
+		}
+		CU_ASSERT_EQUAL(back, 0);
+		CU_ASSERT_TRUE(labs((long)is_new - (long)(shares[i] / 1000000.0 * 3000)) < 120);
+		last = now;
+		// Only the first one makes a snapshot, the others move the gate in it.
+		if (i == 0)
+			snapshot = node_document(node)->snapshot_generation;
+		CU_ASSERT_EQUAL(node_document(node)->snapshot_generation, snapshot);
+		CU_ASSERT_EQUAL(node_snapshot(node)->header->generation, snapshot);
+	}
+	request.generation = 1; // stale, and no matter
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", &outcome), NODE_OK);
+	picks_take(node, &now);
+	CU_ASSERT_EQUAL(memcmp(&now, &before, sizeof(now)), 0);
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", &outcome), NODE_OK);
+	CU_ASSERT_FALSE(outcome.changed);
+	node_close(node);
+}
+
+static void cutover_ends_only_at_its_ends(void)
+{
+	static struct picks full, retired;
+	struct node *node = fresh();
+	struct node_request request = request_of("cutover.retire");
+	struct node_outcome outcome;
+
+	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_NOT_FOUND);
+	CU_ASSERT_EQUAL(cutover(node, 0, 0, 5), NODE_CONFLICT);
+	CU_ASSERT_EQUAL(cutover(node, RING_V1, 160, 5), NODE_CONFLICT);
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 1000001), NODE_USAGE);
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 500000), NODE_OK);
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 17, 500000), NODE_CONFLICT);
+	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_REFUSED);
+	CU_ASSERT_EQUAL(node_cutover_discard(node, &request, "web", &outcome), NODE_REFUSED);
+	CU_ASSERT_EQUAL(cutover(node, 0, 0, 1000000), NODE_OK);
+	picks_take(node, &full);
+	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_OK);
+	node_outcome_free(&outcome);
+	picks_take(node, &retired);
+	CU_ASSERT_EQUAL(memcmp(full.backend, retired.backend, sizeof(full.backend)), 0);
+	CU_ASSERT_EQUAL(node_document(node)->cutover_count, 0);
+	CU_ASSERT_EQUAL(node_document(node)->pools->pools[0].ring.version, RING_V2);
+	CU_ASSERT_EQUAL(node_snapshot(node)->ring_count, 2);
+	node_close(node);
+}
+
+static void pool_in_a_cutover_stays(void)
+{
+	struct node *node = fresh();
+	struct node_request request = request_of("apply");
+
+	request.force = true;
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 500000), NODE_OK);
+	CU_ASSERT_EQUAL(apply_as(node, &request, "pools: []\n"), NODE_REFUSED);
+	CU_ASSERT_EQUAL(node_document(node)->pools->pool_count, 1);
+	node_close(node);
+}
+
+static void cutover_to_v3_ends_with_its_lanes(void)
+{
+	struct node *node = fresh();
+	struct node_request request = request_of("cutover.retire");
+	struct node_outcome outcome;
+	uint8_t digest[RING_DIGEST_BYTES];
+
+	CU_ASSERT_EQUAL(cutover(node, RING_V3, 16, 1000000), NODE_OK);
+	CU_ASSERT_EQUAL(node_document(node)->balanced_count, 2);
+	memcpy(digest,
+		node_snapshot(node)
+			->rings[node_snapshot(node)->services[0].ring_new]
+			.header->spec_digest,
+		sizeof(digest));
+	CU_ASSERT_EQUAL(node_cutover_retire(node, &request, "web", &outcome), NODE_OK);
+	node_outcome_free(&outcome);
+	CU_ASSERT_EQUAL(node_document(node)->balanced_count, 2);
+	CU_ASSERT_EQUAL(memcmp(digest,
+				node_snapshot(node)
+					->rings[node_snapshot(node)->services[0].ring_old]
+					.header->spec_digest,
+				sizeof(digest)),
+		0);
+	node_close(node);
+}
+
+int main(void)
+{
+	static const struct test_case cases[] = {
+		{"share_moves_flows_one_way_and_back", share_moves_flows_one_way_and_back},
+		{"cutover_ends_only_at_its_ends", cutover_ends_only_at_its_ends},
+		{"pool_in_a_cutover_stays", pool_in_a_cutover_stays},
+		{"cutover_to_v3_ends_with_its_lanes", cutover_to_v3_ends_with_its_lanes},
+	};
+
+	return fixture_run("node_cutover", cases, sizeof(cases) / sizeof(cases[0]));
+}
