@@ -82,30 +82,58 @@ static void store(uint64_t *slot, uint64_t word)
 	__atomic_store_n(slot, word, __ATOMIC_RELAXED);
 }
 
+// A flow's own bucket, and the one beside it that takes what does not fit.
+static const uint64_t *home_of(const struct flow_table *table, uint64_t hash)
+{
+	return table->buckets[hash & table->bucket_mask];
+}
+
+static const uint64_t *neighbour_of(const struct flow_table *table, uint64_t hash)
+{
+	return table->buckets[(hash & table->bucket_mask) ^ 1];
+}
+
+// The place of a tag in a bucket, live or expired; NULL when it is not there. The owner may write through it.
+static uint64_t *find_in(const uint64_t *bucket, uint64_t wanted)
+{
+	unsigned way = flow_bucket_find(bucket, wanted);
+
+	return way == FLOW_TABLE_WAYS ? NULL : (uint64_t *)(uintptr_t)&bucket[way];
+}
+
+static struct flow_entry live_entry(uint64_t *slot, uint32_t now_s)
+{
+	if (slot == NULL || flow_word_remaining_s(*slot, now_s) == 0)
+		return (struct flow_entry){NULL, 0};
+	return (struct flow_entry){slot, *slot};
+}
+
 void flow_table_find_burst(const struct flow_table *table, const uint64_t *hashes, unsigned count,
 	struct flow_entry *ret)
 {
 	uint32_t now_s = table->clock_s;
+	unsigned missed = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		const uint64_t *bucket = table->buckets[hashes[i] & table->bucket_mask];
-		unsigned way = flow_bucket_find(bucket, tag_word(hashes[i]));
-
-		ret[i].slot = NULL;
-		ret[i].word = 0;
-		if (way == FLOW_TABLE_WAYS || flow_word_remaining_s(bucket[way], now_s) == 0)
+		ret[i] = live_entry(find_in(home_of(table, hashes[i]), tag_word(hashes[i])), now_s);
+		if (ret[i].slot != NULL)
 			continue;
-		ret[i].slot = (uint64_t *)(uintptr_t)&bucket[way];
-		ret[i].word = bucket[way];
+		// Who is not at home may be next door; ask for that line while the others are looked up.
+		__builtin_prefetch(neighbour_of(table, hashes[i]), 0, 3);
+		missed++;
+	}
+	for (unsigned i = 0; missed > 0; i++) {
+		if (ret[i].slot != NULL)
+			continue;
+		ret[i] = live_entry(
+			find_in(neighbour_of(table, hashes[i]), tag_word(hashes[i])), now_s);
+		missed--;
 	}
 }
 
-uint64_t flow_table_peek(const struct flow_table *table, uint64_t hash, uint32_t now_s)
+// The owner may write between two looks, so each word is loaded once and judged by that copy.
+static uint64_t peek_in(const uint64_t *bucket, uint64_t wanted, uint32_t now_s)
 {
-	const uint64_t *bucket = table->buckets[hash & table->bucket_mask];
-	uint64_t wanted = tag_word(hash);
-
-	// The owner may write between two looks, so each word is loaded once and judged by that copy.
 	for (unsigned i = 0; i < FLOW_TABLE_WAYS; i++) {
 		uint64_t word = __atomic_load_n(&bucket[i], __ATOMIC_RELAXED);
 
@@ -113,6 +141,13 @@ uint64_t flow_table_peek(const struct flow_table *table, uint64_t hash, uint32_t
 			return flow_word_remaining_s(word, now_s) ? word : 0;
 	}
 	return 0;
+}
+
+uint64_t flow_table_peek(const struct flow_table *table, uint64_t hash, uint32_t now_s)
+{
+	uint64_t word = peek_in(home_of(table, hash), tag_word(hash), now_s);
+
+	return word ? word : peek_in(neighbour_of(table, hash), tag_word(hash), now_s);
 }
 
 bool flow_table_advance(struct flow_table *table, struct flow_entry *entry, enum flow_event event,
@@ -145,77 +180,98 @@ void flow_table_reroute(struct flow_entry *entry, const struct flow_choice *choi
 	store(entry->slot, entry->word);
 }
 
-// How little an entry is worth beside a newcomer, the less the smaller; UINT32_MAX: it stays.
-static uint32_t worth(uint64_t word, uint64_t newcomer, uint32_t now_s)
+// What it costs to give an entry's place to a newcomer; UINT32_MAX: the entry stays.
+#define COST_FREE    0u
+#define COST_EXPIRED 1u
+#define COST_AWAY    2u // more for the same in the neighbour bucket: it takes a second line to find
+#define COST_LIVE    4u
+
+static uint32_t cost_of(uint64_t word, uint64_t newcomer, uint32_t now_s)
 {
 	enum rank rank = (enum rank)ranks[flow_word_state(word)];
-	bool newcomer_is_syn = flow_word_state(newcomer) == FLOW_STATE_SYN;
 	uint32_t remaining = flow_word_remaining_s(word, now_s);
 
-	if (rank != RANK_FORGEABLE && newcomer_is_syn)
+	if (word == 0)
+		return COST_FREE;
+	if (remaining == 0)
+		return COST_EXPIRED;
+	if (rank != RANK_FORGEABLE && flow_word_state(newcomer) == FLOW_STATE_SYN)
 		return UINT32_MAX;
 	if (rank == RANK_PROVEN && remaining >= flow_word_remaining_s(newcomer, now_s) / 2)
 		return UINT32_MAX;
-	return (uint32_t)rank * (FLOW_WORD_DEADLINE_MASK + 1) + remaining;
+	return COST_LIVE + (uint32_t)rank * (FLOW_WORD_DEADLINE_MASK + 1) + remaining;
 }
 
-// Chooses the place in a bucket for a newcomer that is not in it.
-static enum flow_insert choose_way(
-	const uint64_t *bucket, uint64_t newcomer, uint32_t now_s, unsigned *ret_way)
+struct candidate {
+	const uint64_t *slot;
+	uint32_t cost;
+};
+
+// Takes the cheapest place of a bucket, if it is cheaper than the best so far.
+static void bid(const uint64_t *bucket, uint64_t newcomer, uint32_t now_s, uint32_t away,
+	struct candidate *best)
 {
-	uint32_t least = UINT32_MAX;
-	unsigned expired = FLOW_TABLE_WAYS;
-
 	for (unsigned i = 0; i < FLOW_TABLE_WAYS; i++) {
-		if (bucket[i] == 0) {
-			*ret_way = i;
-			return FLOW_INSERT_FREE;
-		}
-		if (flow_word_remaining_s(bucket[i], now_s) == 0 && expired == FLOW_TABLE_WAYS)
-			expired = i;
-		uint32_t value = worth(bucket[i], newcomer, now_s);
+		uint32_t cost = cost_of(bucket[i], newcomer, now_s);
 
-		if (value < least) {
-			least = value;
-			*ret_way = i;
-		}
+		if (cost < COST_LIVE)
+			cost += away;
+		if (cost < best->cost)
+			*best = (struct candidate){&bucket[i], cost};
 	}
-	if (expired != FLOW_TABLE_WAYS) {
-		*ret_way = expired;
-		return FLOW_INSERT_EXPIRED;
-	}
-	if (least == UINT32_MAX)
+}
+
+// Chooses the place for a newcomer that is in neither of its buckets.
+static enum flow_insert choose(
+	const struct flow_table *table, uint64_t hash, uint64_t newcomer, uint64_t **ret_slot)
+{
+	struct candidate best = {NULL, UINT32_MAX};
+
+	bid(home_of(table, hash), newcomer, table->clock_s, 0, &best);
+	if (best.cost > COST_EXPIRED)
+		bid(neighbour_of(table, hash), newcomer, table->clock_s, COST_AWAY, &best);
+	if (best.slot == NULL)
 		return FLOW_INSERT_REFUSED;
-	return ranks[flow_word_state(bucket[*ret_way])] == RANK_PROVEN ? FLOW_INSERT_EVICT_OLDEST
-								       : FLOW_INSERT_EVICT_UNPROVEN;
+	*ret_slot = (uint64_t *)(uintptr_t)best.slot;
+	if (*best.slot == 0)
+		return FLOW_INSERT_FREE;
+	if (best.cost < COST_LIVE)
+		return FLOW_INSERT_EXPIRED;
+	return ranks[flow_word_state(*best.slot)] == RANK_PROVEN ? FLOW_INSERT_EVICT_OLDEST
+								 : FLOW_INSERT_EVICT_UNPROVEN;
+}
+
+// What happens to a newcomer whose tag is there already.
+static enum flow_insert meet(uint64_t present, uint64_t newcomer, uint32_t now_s)
+{
+	if (flow_word_remaining_s(present, now_s) == 0)
+		return FLOW_INSERT_EXPIRED;
+	if (flow_word_state(newcomer) == FLOW_STATE_SYN &&
+		flow_word_state(present) == FLOW_STATE_CLOSING)
+		return FLOW_INSERT_FREE;
+	return FLOW_INSERT_FOUND;
 }
 
 // Places a complete word.
 static enum flow_insert place(
 	struct flow_table *table, uint64_t hash, uint64_t word, struct flow_entry *ret)
 {
-	uint64_t *bucket = table->buckets[hash & table->bucket_mask];
-	unsigned way = flow_bucket_find(bucket, word);
+	uint64_t *slot = find_in(home_of(table, hash), word);
 	enum flow_insert result;
 
-	if (way != FLOW_TABLE_WAYS) {
-		bool expired = flow_word_remaining_s(bucket[way], table->clock_s) == 0;
-		bool restarts = flow_word_state(word) == FLOW_STATE_SYN &&
-			flow_word_state(bucket[way]) == FLOW_STATE_CLOSING;
-
-		result = expired   ? FLOW_INSERT_EXPIRED
-			: restarts ? FLOW_INSERT_FREE
-				   : FLOW_INSERT_FOUND;
-	} else {
-		result = choose_way(bucket, word, table->clock_s, &way);
-	}
+	if (slot == NULL)
+		slot = find_in(neighbour_of(table, hash), word);
+	if (slot != NULL)
+		result = meet(*slot, word, table->clock_s);
+	else
+		result = choose(table, hash, word, &slot);
 	if (result == FLOW_INSERT_REFUSED) {
 		*ret = (struct flow_entry){NULL, 0};
 		return result;
 	}
 	if (result != FLOW_INSERT_FOUND)
-		store(&bucket[way], word);
-	*ret = (struct flow_entry){&bucket[way], bucket[way]};
+		store(slot, word);
+	*ret = (struct flow_entry){slot, *slot};
 	return result;
 }
 

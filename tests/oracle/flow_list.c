@@ -19,9 +19,14 @@ void flow_list_free(struct flow_list *list)
 	free(list);
 }
 
-static struct flow_list_item *bucket_of(const struct flow_list *list, uint64_t hash)
+// The bucket of a flow (0) and the one beside it (1).
+static struct flow_list_item *bucket_of(const struct flow_list *list, uint64_t hash, int away)
 {
-	return list->items + hash % list->bucket_count * FLOW_TABLE_WAYS;
+	uint64_t bucket = hash % list->bucket_count;
+
+	if (away)
+		bucket = bucket % 2 == 0 ? bucket + 1 : bucket - 1;
+	return list->items + bucket * FLOW_TABLE_WAYS;
 }
 
 static uint32_t tag_of(uint64_t hash)
@@ -36,15 +41,20 @@ static bool is_live(const struct flow_list *list, const struct flow_list_item *i
 	return item->used && item->deadline_s > list->now_s;
 }
 
-static struct flow_list_item *present(const struct flow_list *list, uint64_t hash)
+static struct flow_list_item *present_in(struct flow_list_item *bucket, uint32_t tag)
 {
-	struct flow_list_item *bucket = bucket_of(list, hash);
-
 	for (int i = 0; i < 8; i++) {
-		if (bucket[i].used && bucket[i].tag == tag_of(hash))
+		if (bucket[i].used && bucket[i].tag == tag)
 			return &bucket[i];
 	}
 	return NULL;
+}
+
+static struct flow_list_item *present(const struct flow_list *list, uint64_t hash)
+{
+	struct flow_list_item *item = present_in(bucket_of(list, hash, 0), tag_of(hash));
+
+	return item ? item : present_in(bucket_of(list, hash, 1), tag_of(hash));
 }
 
 struct flow_list_item *flow_list_find(struct flow_list *list, uint64_t hash)
@@ -128,41 +138,57 @@ static int rank(enum flow_state state)
 	return state == FLOW_STATE_MIDWAY ? 1 : 2;
 }
 
+// The flow of a rank that is nearest to its deadline, in both buckets.
 static struct flow_list_item *victim(
-	struct flow_list *list, struct flow_list_item *bucket, int of_rank, uint64_t below_s)
+	struct flow_list *list, uint64_t hash, int of_rank, uint64_t below_s)
 {
 	struct flow_list_item *ret = NULL;
 
-	for (int i = 0; i < 8; i++) {
-		if (rank(bucket[i].state) != of_rank ||
-			bucket[i].deadline_s - list->now_s >= below_s)
+	for (int i = 0; i < 16; i++) {
+		struct flow_list_item *item = &bucket_of(list, hash, i / 8)[i % 8];
+
+		if (rank(item->state) != of_rank || item->deadline_s - list->now_s >= below_s)
 			continue;
-		if (ret == NULL || bucket[i].deadline_s < ret->deadline_s)
-			ret = &bucket[i];
+		if (ret == NULL || item->deadline_s < ret->deadline_s)
+			ret = item;
 	}
 	return ret;
 }
 
-static enum flow_insert choose(struct flow_list *list, struct flow_list_item *bucket, bool is_syn,
-	uint64_t newcomer_s, struct flow_list_item **ret)
+// A place in a bucket that nobody alive holds.
+static bool empty_place(struct flow_list *list, struct flow_list_item *bucket,
+	struct flow_list_item **ret, enum flow_insert *ret_result)
 {
 	for (int i = 0; i < 8; i++) {
 		*ret = &bucket[i];
+		*ret_result = FLOW_INSERT_FREE;
 		if (!bucket[i].used)
-			return FLOW_INSERT_FREE;
+			return true;
 	}
 	for (int i = 0; i < 8; i++) {
 		*ret = &bucket[i];
+		*ret_result = FLOW_INSERT_EXPIRED;
 		if (!is_live(list, &bucket[i]))
-			return FLOW_INSERT_EXPIRED;
+			return true;
 	}
-	if ((*ret = victim(list, bucket, 0, UINT64_MAX)) != NULL)
+	return false;
+}
+
+static enum flow_insert choose(struct flow_list *list, uint64_t hash, bool is_syn,
+	uint64_t newcomer_s, struct flow_list_item **ret)
+{
+	enum flow_insert result;
+
+	if (empty_place(list, bucket_of(list, hash, 0), ret, &result) ||
+		empty_place(list, bucket_of(list, hash, 1), ret, &result))
+		return result;
+	if ((*ret = victim(list, hash, 0, UINT64_MAX)) != NULL)
 		return FLOW_INSERT_EVICT_UNPROVEN;
 	if (is_syn)
 		return FLOW_INSERT_REFUSED;
-	if ((*ret = victim(list, bucket, 1, UINT64_MAX)) != NULL)
+	if ((*ret = victim(list, hash, 1, UINT64_MAX)) != NULL)
 		return FLOW_INSERT_EVICT_UNPROVEN;
-	if ((*ret = victim(list, bucket, 2, newcomer_s / 2)) != NULL)
+	if ((*ret = victim(list, hash, 2, newcomer_s / 2)) != NULL)
 		return FLOW_INSERT_EVICT_OLDEST;
 	return FLOW_INSERT_REFUSED;
 }
@@ -188,8 +214,7 @@ enum flow_insert flow_list_insert(struct flow_list *list, uint64_t hash, enum fl
 	else if (item)
 		return FLOW_INSERT_FOUND;
 	else
-		result =
-			choose(list, bucket_of(list, hash), event == FLOW_EVENT_SYN, life_s, &item);
+		result = choose(list, hash, event == FLOW_EVENT_SYN, life_s, &item);
 	if (result == FLOW_INSERT_REFUSED)
 		return result;
 	*item = (struct flow_list_item){.used = true,

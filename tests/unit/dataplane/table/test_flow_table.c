@@ -69,6 +69,13 @@ static uint64_t hash_in(uint64_t bucket, uint64_t tag)
 	return bucket | tag << FLOW_WORD_TAG_HASH_SHIFT;
 }
 
+// Fills the bucket beside another with established flows, so that a test can look at that one alone.
+static void fill_neighbour(struct flow_table *table, uint64_t bucket)
+{
+	for (uint64_t i = 101; i <= 108; i++)
+		establish(table, hash_in(bucket ^ 1, i));
+}
+
 static void footprint_is_eight_bytes_an_entry(void)
 {
 	CU_ASSERT_EQUAL(flow_table_footprint(1), 4096 + 64 * 8);
@@ -94,7 +101,7 @@ static void flow_is_found_with_what_was_stored(void)
 	CU_ASSERT_EQUAL(flow_word_state(entry.word), FLOW_STATE_SYN);
 	CU_ASSERT_EQUAL(flow_word_remaining_s(entry.word, NOW), 31);
 	CU_ASSERT_EQUAL(flow_table_peek(table, hash, NOW), entry.word);
-	CU_ASSERT_EQUAL(flow_table_peek(table, hash ^ 1, NOW), 0);
+	CU_ASSERT_EQUAL(flow_table_peek(table, hash ^ 2, NOW), 0);
 	CU_ASSERT_EQUAL(flow_table_count(table, NOW), 1);
 	free(table);
 }
@@ -222,10 +229,39 @@ static void fin_or_rst_of_an_unknown_flow_stores_nothing(void)
 	free(table);
 }
 
+static void flow_that_finds_its_bucket_full_lives_next_door(void)
+{
+	struct flow_table *table = make(64, NOW);
+	uint64_t hashes[16];
+	struct flow_entry found[16];
+
+	for (uint64_t i = 0; i < 16; i++) {
+		hashes[i] = hash_in(2, i + 1);
+		CU_ASSERT_EQUAL(insert(table, hashes[i], i < 8 ? FLOW_EVENT_SYN : FLOW_EVENT_DATA,
+					(uint32_t)i),
+			FLOW_INSERT_FREE);
+	}
+	flow_table_find_burst(table, hashes, 16, found);
+	for (unsigned i = 0; i < 16; i++) {
+		CU_ASSERT_PTR_NOT_NULL_FATAL(found[i].slot);
+		CU_ASSERT_EQUAL(flow_word_backend(found[i].word), i);
+		CU_ASSERT_EQUAL((found[i].slot - flow_table_entries(table)) / 8, i < 8 ? 2 : 3);
+		CU_ASSERT_EQUAL(flow_table_peek(table, hashes[i], NOW), found[i].word);
+	}
+	// Its own bucket has room again: it is still found, and not stored twice.
+	flow_table_tick(table, NOW + 40);
+	CU_ASSERT_PTR_NULL(find(table, hashes[0]).slot);
+	CU_ASSERT_PTR_EQUAL(find(table, hashes[12]).slot, found[12].slot);
+	CU_ASSERT_EQUAL(insert(table, hashes[12], FLOW_EVENT_DATA, 99), FLOW_INSERT_FOUND);
+	CU_ASSERT_EQUAL(flow_table_count(table, NOW + 40), 8);
+	free(table);
+}
+
 static void full_bucket_of_established_flows_refuses_a_syn(void)
 {
 	struct flow_table *table = make(64, NOW);
 
+	fill_neighbour(table, 2);
 	for (uint64_t i = 1; i <= 8; i++)
 		establish(table, hash_in(2, i));
 	// However long they were idle, as long as they live.
@@ -235,7 +271,7 @@ static void full_bucket_of_established_flows_refuses_a_syn(void)
 	CU_ASSERT_EQUAL(
 		insert(table, hash_in(2, 10), FLOW_EVENT_DATA, 1), FLOW_INSERT_EVICT_OLDEST);
 	CU_ASSERT_EQUAL(insert(table, hash_in(2, 9), FLOW_EVENT_SYN, 1), FLOW_INSERT_REFUSED);
-	CU_ASSERT_EQUAL(flow_table_count(table, NOW + 899), 8);
+	CU_ASSERT_EQUAL(flow_table_count(table, NOW + 899), 16);
 	free(table);
 }
 
@@ -243,6 +279,7 @@ static void full_bucket_of_young_established_flows_refuses_all(void)
 {
 	struct flow_table *table = make(64, NOW);
 
+	fill_neighbour(table, 2);
 	for (uint64_t i = 1; i <= 8; i++)
 		establish(table, hash_in(2, i));
 	flow_table_tick(table, NOW + 400);
@@ -257,6 +294,7 @@ static void full_bucket_evicts_expired_then_unproven_then_oldest(void)
 	struct flow_table *table = make(64, NOW);
 	uint32_t now_s = NOW;
 
+	fill_neighbour(table, 2);
 	establish(table, hash_in(2, 1));
 	packet(table, hash_in(2, 2), FLOW_EVENT_DATA); // midway
 	flow_table_tick(table, now_s += 500);
@@ -297,16 +335,17 @@ static void syn_flood_of_ten_times_the_capacity_leaves_established_flows(void)
 	uint64_t random = suite_seed();
 	uint32_t entries = 4096;
 	struct flow_table *table = make(entries, NOW);
-	uint64_t *flows = calloc(entries / 2, sizeof(*flows));
+	uint32_t flow_count = entries / 4 * 3;
+	uint64_t *flows = calloc(flow_count, sizeof(*flows));
 	uint64_t stored = 0, counts[FLOW_INSERT_NOT_WORTH_STORING + 1] = {0};
 	uint32_t now_s = NOW;
 
-	for (unsigned i = 0; i < entries / 2; i++) {
+	for (unsigned i = 0; i < flow_count; i++) {
 		flows[i] = suite_random(&random);
 		establish(table, flows[i]);
 		stored += find(table, flows[i]).slot != NULL;
 	}
-	CU_ASSERT(stored > entries / 2 * 95 / 100);
+	CU_ASSERT(stored > flow_count / 100 * 90);
 	for (unsigned i = 0; i < 10 * entries; i++) {
 		if (i % 512 == 0)
 			flow_table_tick(table, ++now_s);
@@ -314,7 +353,7 @@ static void syn_flood_of_ten_times_the_capacity_leaves_established_flows(void)
 	}
 	uint64_t left = 0;
 
-	for (unsigned i = 0; i < entries / 2; i++)
+	for (unsigned i = 0; i < flow_count; i++)
 		left += find(table, flows[i]).slot != NULL;
 	CU_ASSERT_EQUAL(left, stored);
 	CU_ASSERT_EQUAL(counts[FLOW_INSERT_EVICT_OLDEST], 0);
@@ -475,6 +514,7 @@ static void entry_given_away_within_a_burst_is_not_touched(void)
 	struct flow_entry stale;
 	struct flow_choice choice = {.backend = 3};
 
+	fill_neighbour(table, 0);
 	for (uint64_t i = 1; i <= 8; i++)
 		insert(table, hash_in(0, i), FLOW_EVENT_SYN, 1);
 	stale = find(table, hash_in(0, 1));
@@ -676,8 +716,8 @@ static void readers_on_other_cores_see_whole_entries(void)
 	free(table);
 }
 
-// The bound in flow_table.h: 8 / 2^26 for a full bucket. 16.8 million look-ups of absent flows in full buckets, expected
-// 2 false hits; more than 14 has a probability below 1e-7.
+// The bound in flow_table.h: 16 / 2^26 for full buckets. 16.8 million look-ups of absent flows in full buckets, expected
+// 4 false hits; more than 20 has a probability below 1e-8.
 static void false_hits_are_as_rare_as_promised(void)
 {
 	uint64_t random = suite_seed(), false_hits = 0;
@@ -696,7 +736,7 @@ static void false_hits_are_as_rare_as_promised(void)
 		for (unsigned n = 0; n < 32; n++)
 			false_hits += entries[n].slot != NULL;
 	}
-	CU_ASSERT(false_hits <= 14);
+	CU_ASSERT(false_hits <= 20);
 	free(table);
 }
 
@@ -713,6 +753,8 @@ static const struct test_case cases[] = {
 	{"early_aborts_count_once_a_flow", early_aborts_count_once_a_flow},
 	{"fin_or_rst_of_an_unknown_flow_stores_nothing",
 		fin_or_rst_of_an_unknown_flow_stores_nothing},
+	{"flow_that_finds_its_bucket_full_lives_next_door",
+		flow_that_finds_its_bucket_full_lives_next_door},
 	{"full_bucket_of_established_flows_refuses_a_syn",
 		full_bucket_of_established_flows_refuses_a_syn},
 	{"full_bucket_of_young_established_flows_refuses_all",
