@@ -152,9 +152,12 @@ static bool follow(struct pipeline_worker *worker, struct burst *burst, unsigned
 	} else if (!select_again(worker, burst, place, entry)) {
 		return true;
 	}
-	if (!flow_table_is_settled(worker->flow_table, entry->word, event, &idle) &&
-		flow_table_advance(worker->flow_table, entry, event, &idle))
+	if (flow_table_is_settled(worker->flow_table, entry->word, event, &idle))
+		return true;
+	if (flow_table_advance(worker->flow_table, entry, event, &idle))
 		select_book_abort(worker, service->pool, burst->uses_new[place]);
+	if (service->affinity == FLOW_AFFINITY_QUIC)
+		quic_learn(worker, burst, place);
 	return true;
 }
 

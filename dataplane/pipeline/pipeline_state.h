@@ -159,3 +159,21 @@ void select_book_abort(struct pipeline_worker *worker, uint32_t pool, bool uses_
 
 // Looks for a flow in the tables of the other workers. Returns its word or 0.
 uint64_t select_peek_others(const struct pipeline_worker *worker, uint64_t hash);
+
+// QUIC (quic.c).
+
+// The bytes of a connection ID that choose a backend; length 0: the packet shows none that a server chose.
+struct quic_id {
+	const uint8_t *bytes;
+	size_t length;
+};
+
+// The ID of a packet, for a service with FLOW_AFFINITY_QUIC; none for others.
+struct quic_id quic_id_of(struct packet *packet, const struct snapshot_service *service);
+
+// Takes the backend that a packet's connection ID is known to belong to, for a flow that is not known: a client that has
+// moved. Returns false when it is not known either.
+bool quic_follow(struct pipeline_worker *worker, struct burst *burst, unsigned place);
+
+// Remembers that a packet's connection ID belongs to the backend of its flow.
+void quic_learn(struct pipeline_worker *worker, struct burst *burst, unsigned place);

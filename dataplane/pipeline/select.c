@@ -3,26 +3,18 @@
 // by: counts of each ring, shadow comparison, early aborts, traces.
 #include "common/selection.h"
 
-#include "dataplane/packet/parse.h"
 #include "dataplane/pipeline/pipeline_state.h"
 
-// The hash that gate and ring see for a packet. An ID that the client made up names no server, so the flow is hashed.
+// The hash that gate and ring see for a packet.
 static uint32_t ring_hash_of(struct pipeline_worker *worker, struct packet *packet,
 	const struct snapshot_service *service)
 {
-	const struct snapshot *snapshot = &worker->forwarding->snapshot;
-	const uint8_t *id = NULL;
-	size_t length = 0;
+	struct quic_id id = quic_id_of(packet, service);
 
-	if (service->affinity == FLOW_AFFINITY_QUIC && parse_quic_id(packet) &&
-		!(packet->flags & PACKET_QUIC_CLIENT_ID) && packet->connection_id_length > 0) {
-		id = packet->data + packet->connection_id_offset;
-		length = packet->connection_id_length < PIPELINE_QUIC_ID_BYTES
-			? packet->connection_id_length
-			: PIPELINE_QUIC_ID_BYTES;
+	if (id.length > 0)
 		count(worker, COUNTER_quic_routed);
-	}
-	return selection_ring_hash(snapshot, service, &packet->key, packet->hash, id, length);
+	return selection_ring_hash(&worker->forwarding->snapshot, service, &packet->key,
+		packet->hash, id.bytes, id.length);
 }
 
 static void book_no_backend(struct pipeline_worker *worker, struct packet *packet,
@@ -208,6 +200,8 @@ static void store(struct pipeline_worker *worker, struct burst *burst, unsigned 
 		return;
 	}
 	book_miss(worker, event);
+	if (service->affinity == FLOW_AFFINITY_QUIC)
+		quic_learn(worker, burst, place);
 	// Each flow is counted as new once: when it is stored, or by its SYN when there is no room.
 	if (entry.slot != NULL || event == FLOW_EVENT_SYN)
 		book_new_flow(worker, packet, service, selection);
@@ -249,7 +243,7 @@ void select_burst(struct pipeline_worker *worker, struct burst *burst)
 		const struct snapshot_service *service = burst->services[i];
 
 		if (!(service->flags & SNAPSHOT_SERVICE_STATELESS) &&
-			adopt_from_others(worker, burst, i))
+			(adopt_from_others(worker, burst, i) || quic_follow(worker, burst, i)))
 			continue;
 		packet->ring_hash = ring_hash_of(worker, packet, service);
 		services[count] = service;

@@ -143,15 +143,19 @@ static inline void flow_table_prefetch(const struct flow_table *table, uint64_t 
 bool flow_table_advance(struct flow_table *table, struct flow_entry *entry, enum flow_event event,
 	const struct flow_idle *idle);
 
-// Tells whether flow_table_advance() would change nothing, for the packets that are most of the traffic: data of a TCP
-// flow that is established, its deadline far enough. false says nothing. Ten instructions instead of fifty.
+// Tells whether flow_table_advance() would change nothing, for the packets that are most of the traffic: of an
+// established TCP or proven UDP flow whose deadline is far enough. false says nothing. Fifteen instructions instead of
+// fifty.
 static inline bool flow_table_is_settled(const struct flow_table *table, uint64_t word,
 	enum flow_event event, const struct flow_idle *idle)
 {
-	uint32_t beyond = flow_word_remaining_s(word, table->clock_s) - idle->established_s - 1;
+	bool is_udp = event == FLOW_EVENT_UDP;
+	uint32_t idle_s = is_udp ? idle->udp_s : idle->established_s;
+	uint32_t beyond = flow_word_remaining_s(word, table->clock_s) - idle_s - 1;
 
-	return event == FLOW_EVENT_DATA && flow_word_state(word) == FLOW_STATE_ESTABLISHED &&
-		beyond < flow_word_granule_s(idle->established_s);
+	return (is_udp || event == FLOW_EVENT_DATA) &&
+		flow_word_state(word) == (is_udp ? FLOW_STATE_UDP : FLOW_STATE_ESTABLISHED) &&
+		beyond < flow_word_granule_s(idle_s);
 }
 
 // Gives a flow that was found another backend; state and deadline stay. Context: the owner.

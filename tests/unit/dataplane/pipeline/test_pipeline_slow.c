@@ -530,6 +530,76 @@ static void quic_follows_the_connection_id_of_the_server(void)
 	node_free(&node);
 }
 
+// A QUIC packet of a connection from a port: the client's first one, or one with the server's ID (RFC 9000 section 17).
+static uint32_t quic(
+	struct node *node, uint32_t worker, unsigned port, unsigned connection, bool first)
+{
+	uint8_t bytes[64] = {0x40, 0xaa, (uint8_t)connection, 1, 2, 3, 4, 5, 6};
+	static const uint8_t initial[] = {0xc0, 0, 0, 0, 1, 8, 9, 8, 7, 6, 5, 4, 3, 2, 0, 0};
+	struct packet packet;
+	uint32_t backend;
+
+	if (first)
+		memcpy(bytes, initial, sizeof(initial));
+	FRAME_START(&in);
+	FRAME_IP4(&in, .destination = SERVICE_ADDRESS);
+	FRAME_UDP(&in, .source_port = port, .destination_port = IMAGE_PORT_UDP);
+	frame_payload(&in, bytes, sizeof(bytes));
+	frame_finish(&in);
+	node_run(node, worker, &in, &packet);
+	CU_ASSERT_EQUAL_FATAL(packet.verdict, PACKET_FORWARD);
+	backend = packet.backend;
+	packet_unload(&packet);
+	return backend;
+}
+
+static void quic_connection_that_moves_keeps_its_backend_through_a_cutover(void)
+{
+	struct node node;
+
+	flows_node(&node);
+	node_service(&node, 0)->affinity = FLOW_AFFINITY_QUIC;
+	node_reload(&node);
+	for (unsigned connection = 0; connection < 60; connection++) {
+		node_set_threshold(&node, 0, GATE_NEVER);
+		uint32_t backend = quic(&node, 0, 2000 + connection, connection, true);
+
+		CU_ASSERT_EQUAL(quic(&node, 0, 2000 + connection, connection, false), backend);
+		node_set_threshold(&node, 0, GATE_ALWAYS);
+		CU_ASSERT_EQUAL(quic(&node, 0, 3000 + connection, connection, false), backend);
+		// And at a worker that has never seen it.
+		CU_ASSERT_EQUAL(quic(&node, 1, 4000 + connection, connection, false), backend);
+		CU_ASSERT_EQUAL(quic(&node, 1, 4000 + connection, connection, false), backend);
+	}
+	CU_ASSERT_EQUAL(node_counter(&node, COUNTER_quic_routed), 120);
+	flows_check_balance(&node);
+	node_free(&node);
+}
+
+static void quic_id_is_kept_as_long_as_its_flow_is_busy(void)
+{
+	struct node node;
+	uint32_t backend;
+
+	flows_node(&node);
+	node_service(&node, 0)->affinity = FLOW_AFFINITY_QUIC;
+	node_reload(&node);
+	backend = quic(&node, 0, 2000, 1, true);
+	for (unsigned i = 0; i < 40; i++) {
+		node_advance(&node, 10); // the idle time is 60 s
+		CU_ASSERT_EQUAL(quic(&node, 0, 2000, 1, false), backend);
+	}
+	node_set_threshold(&node, 0, GATE_ALWAYS);
+	CU_ASSERT_EQUAL(quic(&node, 0, 3000, 1, false), backend);
+	// A backend that goes down loses the connection by either name.
+	node_backend(&node, backend)->state = SNAPSHOT_BACKEND_DOWN;
+	node_reload(&node);
+	quic(&node, 0, 3000, 1, false);
+	quic(&node, 0, 3001, 1, false);
+	CU_ASSERT_EQUAL(node_counter(&node, COUNTER_flow_rerouted), 1);
+	node_free(&node);
+}
+
 static void announcements_name_every_address_once(void)
 {
 	struct node node;
@@ -598,6 +668,10 @@ static const struct test_case cases[] = {
 	{"packet_at_the_end_of_its_life_is_told", packet_at_the_end_of_its_life_is_told},
 	{"quic_follows_the_connection_id_of_the_server",
 		quic_follows_the_connection_id_of_the_server},
+	{"quic_connection_that_moves_keeps_its_backend_through_a_cutover",
+		quic_connection_that_moves_keeps_its_backend_through_a_cutover},
+	{"quic_id_is_kept_as_long_as_its_flow_is_busy",
+		quic_id_is_kept_as_long_as_its_flow_is_busy},
 	{"announcements_name_every_address_once", announcements_name_every_address_once},
 	{"verdicts_that_io_changed_are_booked_as_changed",
 		verdicts_that_io_changed_are_booked_as_changed},
