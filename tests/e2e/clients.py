@@ -4,8 +4,10 @@
 
   clients.py connect --to ADDRESS:PORT --from NETWORK --count N    N connections, one GET each; counts who answered
   clients.py download --to ADDRESS:PORT --from NETWORK --count N   N slow downloads at once, every byte checked
+  clients.py stream --to ADDRESS:PORT --from NETWORK --rate R      R connections a second until SIGTERM
 
-`download` runs until its downloads end or it gets SIGTERM; SIGUSR1 prints how it stands. Results are JSON on stdout:
+`download` runs until its downloads end or it gets SIGTERM; SIGUSR1 prints how it stands. `stream` writes
+--metrics FILE for Prometheus twice a second. Results are JSON on stdout:
 connect {"asked", "answered", "failed", "servers": {name: count}, "errors": {text: count}, "seconds"}
 download {"asked", "open", "complete", "broken", "stalled", "bytes", "errors"}.
 """
@@ -20,6 +22,7 @@ import sys
 import time
 
 STALL_SECONDS = 5.0
+FAILURES_MAX = 100  # then nothing answers, and asking on would only take time
 
 
 def describe(error):
@@ -78,6 +81,8 @@ async def connect(arguments):
 
     async def one_after_another():
         for _ in left:
+            if sum(errors.values()) >= FAILURES_MAX:
+                return
             try:
                 servers[await get_name(target, sources, arguments.timeout)] += 1
             except (OSError, asyncio.TimeoutError) as error:
@@ -91,6 +96,52 @@ async def connect(arguments):
         "servers": dict(sorted(servers.items())), "errors": dict(errors),
         "seconds": round(time.monotonic() - began, 3)}))
     return 0 if answered == arguments.count else 1
+
+
+class Stream:
+    def __init__(self, arguments):
+        self.target = parse_target(arguments.to)
+        self.sources = Sources(arguments.source, arguments.addresses)
+        self.arguments = arguments
+        self.servers, self.errors = collections.Counter(), collections.Counter()
+
+    async def one(self):
+        try:
+            self.servers[await get_name(self.target, self.sources, self.arguments.timeout)] += 1
+        except (OSError, asyncio.TimeoutError) as error:
+            self.errors[describe(error)] += 1
+
+    def write_metrics(self):
+        failed = sum(self.errors.values())
+        text = (f"# TYPE client_connections_total counter\n"
+                f"client_connections_total {sum(self.servers.values()) + failed}\n"
+                f"# TYPE client_connections_failed_total counter\n"
+                f"client_connections_failed_total {failed}\n")
+        with open(self.arguments.metrics + ".new", "w", encoding="ascii") as file:
+            file.write(text)
+        os.rename(self.arguments.metrics + ".new", self.arguments.metrics)
+
+    async def write_metrics_forever(self):
+        while True:
+            self.write_metrics()
+            await asyncio.sleep(0.5)
+
+    async def run(self):
+        stop, running = asyncio.Event(), set()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+        if self.arguments.metrics:
+            running.add(asyncio.create_task(self.write_metrics_forever()))
+        next_time = time.monotonic()
+        while not stop.is_set():
+            running.add(asyncio.create_task(self.one()))
+            running = {task for task in running if not task.done()}
+            next_time = max(next_time + 1 / self.arguments.rate, time.monotonic() - 1)
+            await asyncio.sleep(max(0, next_time - time.monotonic()))
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        print(json.dumps({"servers": dict(sorted(self.servers.items())), "errors": dict(self.errors)}))
+        return 0
 
 
 class Downloads:
@@ -161,17 +212,20 @@ class Downloads:
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("mode", choices=["connect", "download"])
+    parser.add_argument("mode", choices=["connect", "download", "stream"])
     parser.add_argument("--to", required=True)
     parser.add_argument("--from", dest="source", required=True)
     parser.add_argument("--addresses", type=int, default=250, help="how many addresses of the network")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--concurrency", type=int, default=32)
     parser.add_argument("--timeout", type=float, default=10)
+    parser.add_argument("--rate", type=float, default=100)
+    parser.add_argument("--metrics", default="")
     arguments = parser.parse_args()
     if arguments.mode == "connect":
         return asyncio.run(connect(arguments))
-    return asyncio.run(Downloads(arguments).run())
+    mode = Stream if arguments.mode == "stream" else Downloads
+    return asyncio.run(mode(arguments).run())
 
 
 if __name__ == "__main__":

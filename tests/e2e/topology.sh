@@ -58,7 +58,7 @@ add_clients() {
 	add_namespace c
 	add_link c eth0 r clients 1500
 	ip -n c addr add 10.30.0.2/24 dev eth0
-	ip -n c addr add fd00:30::2/64 dev eth0
+	ip -n c addr add fd00:30::2/64 dev eth0 nodad
 	ip -n c route add default via 10.30.0.1
 	ip -n c route add default via fd00:30::1
 	# Every address of these networks is ours to bind to, without a thousand 'ip addr add'.
@@ -75,9 +75,9 @@ add_router() {
 
 connect_router() {
 	ip -n r addr add 10.30.0.1/24 dev clients
-	ip -n r addr add fd00:30::1/64 dev clients
+	ip -n r addr add fd00:30::1/64 dev clients nodad
 	ip -n r addr add 10.20.0.1/24 dev balancer
-	ip -n r addr add fd00:20::1/64 dev balancer
+	ip -n r addr add fd00:20::1/64 dev balancer nodad
 	ip -n r route add "$CLIENTS4" via 10.30.0.2
 	ip -n r route add "$CLIENTS6" via fd00:30::2
 	ip -n r route add "$VIP4/32" via "$LB4"
@@ -99,14 +99,14 @@ add_backend() {
 	add_namespace "$ns"
 	add_link "$ns" eth0 r "backend$1" "$TUNNEL_MTU"
 	ip -n r addr add "10.10.$1.1/24" dev "backend$1"
-	ip -n r addr add "fd00:10:$1::1/64" dev "backend$1"
+	ip -n r addr add "fd00:10:$1::1/64" dev "backend$1" nodad
 	ip -n "$ns" addr add "10.10.$1.2/24" dev eth0
-	ip -n "$ns" addr add "fd00:10:$1::2/64" dev eth0
+	ip -n "$ns" addr add "fd00:10:$1::2/64" dev eth0 nodad
 	# Answers to clients fit the clients' link without an ICMP error from the router.
 	ip -n "$ns" route add default via "10.10.$1.1" mtu 1500
 	ip -n "$ns" route add default via "fd00:10:$1::1" mtu 1500
 	ip -n "$ns" addr add "$VIP4/32" dev lo
-	ip -n "$ns" addr add "$VIP6/128" dev lo
+	ip -n "$ns" addr add "$VIP6/128" dev lo nodad
 	on "$ns" ethtool -K eth0 tx off > /dev/null
 	backend_count=$((backend_count > $1 ? backend_count : $1))
 }
