@@ -632,9 +632,11 @@ const struct cli_command cli_commands[] = {
 	{
 		.noun = "ring",
 		.verb = "simulate",
+		.operands = "[POOL]",
 		.summary = "predict and simulate the balance and memory of a ring",
 		.details =
-			"Builds real rings of N backends (10.r.x.y:80) and compares their spread with the "
+			"Builds real rings of N backends (10.r.x.y:80), or of a pool's own with -f FILE "
+			"POOL, and compares their spread with the "
 			"formula sqrt((K-k)/(k(K+1))) for a backend with k of K points, taken as root mean "
 			"square over the backends; with equal weights that is sqrt((N-1)/(Nk+1)).\n\n"
 			"Equal hashes are cut to one. v1 and v2 give it to the lowest address, which costs "
@@ -642,12 +644,12 @@ const struct cli_command cli_commands[] = {
 			"a fair winner, and chooses which points of its chain a backend uses, so that weights "
 			"are shares. --target-cv says how many points reach a spread. --sweep measures a "
 			"range of points under both rules of ties.",
-		.options = CLI_BIT(CLI_BACKENDS) | CLI_BIT(CLI_WEIGHTS) | CLI_BIT(CLI_RING) |
-			CLI_BIT(CLI_POINTS) | CLI_BIT(CLI_RUNS) | CLI_BIT(CLI_SEED) |
-			CLI_BIT(CLI_WORKERS) | CLI_BIT(CLI_NODES) | CLI_BIT(CLI_TARGET_CV) |
-			CLI_BIT(CLI_SWEEP) | CLI_BIT(CLI_SVG),
+		.options = CLI_BIT(CLI_FILE) | CLI_BIT(CLI_BACKENDS) | CLI_BIT(CLI_WEIGHTS) |
+			CLI_BIT(CLI_RING) | CLI_BIT(CLI_POINTS) | CLI_BIT(CLI_RUNS) |
+			CLI_BIT(CLI_SEED) | CLI_BIT(CLI_WORKERS) | CLI_BIT(CLI_NODES) |
+			CLI_BIT(CLI_TARGET_CV) | CLI_BIT(CLI_SWEEP) | CLI_BIT(CLI_SVG),
 		.flags = CLI_OFFLINE,
-		.answers = ANSWER(REFUSED),
+		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
 		.run = simulate_run,
 	},
 	{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/cli/simulate.h"
 
+#include "control/cli/files.h"
 #include "control/cli/request.h"
 #include "control/cli/simulate_balanced.h"
 #include "control/ring/build.h"
@@ -27,7 +28,8 @@ struct model {
 	uint64_t seed;
 	uint64_t workers;
 	uint64_t nodes;
-	struct ring_spec_member *members; // as the operator gave them, before normalisation
+	struct ring_spec_member *members; // of the run, in any order
+	const struct config_pool *pool;   // whose own addresses make the first run; NULL: none
 };
 
 // The mean of some rings that differ in their addresses only.
@@ -60,12 +62,15 @@ static struct ip_addr address_of(uint64_t set, uint32_t i)
 	return address;
 }
 
-static void place_members(struct model *model, uint64_t set)
+// The backends of a run: those of the pool in its first one, else those of an address set.
+static void place_members(struct model *model, uint64_t run)
 {
+	const struct config_backend *own = model->pool && run == 0 ? model->pool->backends : NULL;
+
 	for (uint32_t i = 0; i < model->count; i++)
 		model->members[i] = (struct ring_spec_member){
-			.address = address_of(set, i),
-			.port = PORT,
+			.address = own ? own[i].address : address_of(model->seed + run, i),
+			.port = own ? (uint16_t)own[i].port : PORT,
 			.weight = model->weights[i],
 			.backend = i,
 		};
@@ -84,7 +89,7 @@ static int measure_one(struct model *model, uint64_t index, uint64_t *arcs, uint
 	uint64_t started;
 	int failed;
 
-	place_members(model, model->seed + index);
+	place_members(model, index);
 	failed = ring_spec_normalise(&spec, error);
 	if (failed)
 		return failed;
@@ -202,7 +207,7 @@ static json_t *balanced_json(struct model *model, struct ring_error *error)
 
 	if (model->points > BALANCE_POINTS_MAX)
 		return NULL;
-	place_members(model, model->seed);
+	place_members(model, 0);
 	if (simulate_balanced(model->members, model->count, model->points, &balanced, error) != 0)
 		return NULL;
 	return json_pack("{s:i, s:f, s:f, s:f, s:I, s:I, s:I}", "points", (int)balanced.points,
@@ -290,7 +295,7 @@ static void add_balanced_target(struct model *model, double target, json_t *rows
 	uint32_t points = 0;
 
 	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-		place_members(model, model->seed);
+		place_members(model, 0);
 		if (simulate_balanced(model->members, model->count, tries[i], &balanced, &error) !=
 			0)
 			return;
@@ -426,6 +431,10 @@ static enum answer read_weights(struct cli *cli, struct model *model)
 	const char *text = cli_has(cli, CLI_WEIGHTS) ? cli->value[CLI_WEIGHTS] : "1";
 	const char *c = text;
 
+	for (uint32_t i = 0; i < model->count && model->pool != NULL; i++)
+		model->weights[i] = model->pool->backends[i].weight;
+	if (model->pool != NULL)
+		return ANSWER_DONE;
 	for (uint32_t i = 0; i < model->count; i++) {
 		char *end;
 		unsigned long weight = *c >= '0' && *c <= '9' ? strtoul(c, &end, 10) : 0;
@@ -440,10 +449,13 @@ static enum answer read_weights(struct cli *cli, struct model *model)
 	return ANSWER_DONE;
 }
 
+// Without --ring and --points: as the pool has it, else v2 with its usual points.
 static enum answer read_version(struct cli *cli, struct model *model)
 {
 	static const char *const names[] = {"v1", "v2", "v3"};
-	const char *text = cli_has(cli, CLI_RING) ? cli->value[CLI_RING] : "v2";
+	const char *text = cli_has(cli, CLI_RING) ? cli->value[CLI_RING]
+		: model->pool ? config_ring_version_name(model->pool->ring.version)
+			      : "v2";
 	uint64_t points;
 	enum answer answer;
 
@@ -454,6 +466,8 @@ static enum answer read_version(struct cli *cli, struct model *model)
 	if (model->version == 0)
 		return cli_fail(cli, ANSWER_USAGE, "--ring: \"%s\" is not v1, v2 or v3", text);
 	points = model->version == RING_V1 ? RING_V1_POINTS : RING_POINTS_DEFAULT;
+	if (model->pool != NULL && model->pool->ring.version == model->version)
+		points = model->pool->ring.points;
 	answer = cli_number(cli, CLI_POINTS, 1, RING_POINTS_MAX, &points);
 	if (answer == ANSWER_DONE && model->version == RING_V1 && points != RING_V1_POINTS)
 		return cli_fail(cli, ANSWER_USAGE,
@@ -465,16 +479,19 @@ static enum answer read_version(struct cli *cli, struct model *model)
 
 static enum answer read_model(struct cli *cli, struct model *model)
 {
-	uint64_t count = 0;
+	uint64_t count = model->pool ? model->pool->backend_count : 0;
 	enum answer answer = read_version(cli, model);
 
-	*model = (struct model){.version = model->version,
-		.points = model->points,
-		.runs = 1,
-		.workers = 1,
-		.nodes = 1};
-	if (answer == ANSWER_DONE && !cli_has(cli, CLI_BACKENDS))
-		answer = cli_fail(cli, ANSWER_USAGE, "say how many backends: --backends 100");
+	model->runs = model->workers = model->nodes = 1;
+	if (answer == ANSWER_DONE && model->pool == NULL && !cli_has(cli, CLI_BACKENDS))
+		answer = cli_fail(cli, ANSWER_USAGE,
+			"say how many backends (--backends 100), or whose (-f pools.yaml POOL)");
+	if (answer == ANSWER_DONE && model->pool != NULL &&
+		(cli_has(cli, CLI_BACKENDS) || cli_has(cli, CLI_WEIGHTS)))
+		answer = cli_fail(cli, ANSWER_USAGE, "the pool has its own backends and weights");
+	if (answer == ANSWER_DONE && model->pool != NULL && count == 0)
+		answer =
+			cli_fail(cli, ANSWER_INVALID, "pool %s has no backends", model->pool->name);
 	if (answer == ANSWER_DONE)
 		answer = cli_number(cli, CLI_BACKENDS, 1, RING_MEMBERS_MAX, &count);
 	if (answer == ANSWER_DONE)
@@ -489,26 +506,48 @@ static enum answer read_model(struct cli *cli, struct model *model)
 	return answer;
 }
 
-enum answer simulate_run(struct cli *cli)
+// Runs what was asked for. model: read, without its arrays.
+static enum answer simulate(struct cli *cli, struct model *model)
 {
-	struct model model = {0};
-	enum answer answer = read_model(cli, &model);
+	enum answer answer;
 
-	if (answer != ANSWER_DONE)
-		return answer;
-	model.weights = calloc(model.count, sizeof(*model.weights));
-	model.members = calloc(model.count, sizeof(*model.members));
-	if (model.weights == NULL || model.members == NULL)
+	model->weights = calloc(model->count, sizeof(*model->weights));
+	model->members = calloc(model->count, sizeof(*model->members));
+	if (model->weights == NULL || model->members == NULL)
 		answer = cli_fail(cli, ANSWER_FAILED, "out of memory");
 	else
-		answer = read_weights(cli, &model);
+		answer = read_weights(cli, model);
 	if (answer == ANSWER_DONE && cli_has(cli, CLI_SWEEP))
-		answer = simulate_sweep(cli, &model);
+		answer = simulate_sweep(cli, model);
 	else if (answer == ANSWER_DONE && cli_has(cli, CLI_TARGET_CV))
-		answer = simulate_target(cli, &model);
+		answer = simulate_target(cli, model);
 	else if (answer == ANSWER_DONE)
-		answer = simulate_one(cli, &model);
-	free(model.weights);
-	free(model.members);
+		answer = simulate_one(cli, model);
+	free(model->weights);
+	free(model->members);
+	return answer;
+}
+
+enum answer simulate_run(struct cli *cli)
+{
+	struct config_pools *pools = NULL;
+	struct model model = {0};
+	enum answer answer = ANSWER_DONE;
+
+	if (cli_has(cli, CLI_FILE) != (cli->operand_count == 1))
+		return cli_fail(
+			cli, ANSWER_USAGE, "a pool and its file go together: -f pools.yaml POOL");
+	if (cli_has(cli, CLI_FILE)) {
+		answer = files_pools(cli, cli->value[CLI_FILE], &pools);
+		model.pool = pools ? config_pool_find(pools, cli->operand[0]) : NULL;
+		if (answer == ANSWER_DONE && model.pool == NULL)
+			answer = cli_fail(
+				cli, ANSWER_NOT_FOUND, "there is no pool %s", cli->operand[0]);
+	}
+	if (answer == ANSWER_DONE)
+		answer = read_model(cli, &model);
+	if (answer == ANSWER_DONE)
+		answer = simulate(cli, &model);
+	config_pools_free(pools);
 	return answer;
 }

@@ -77,6 +77,16 @@ printf '1\n4294967296 1\n' >"$work/traffic"
 run 7 ring diff -f "$data/pools.yaml" web web@v2 --traffic "$work/traffic" && grep -q 'traffic:2:' "$work/err"
 result $? "a bad line of a sample is named"
 
+json "simulate a pool's own ring" 0 '.version == "v1" and .backends == 4 and .points == 800' ring simulate -f "$data/pools.yaml" web
+shown=$("$ringway" ring show -f "$data/pools.yaml" web --json | jq .cv_share)
+json "it is the ring that show shows" 0 ".simulated_cv_share - $shown | fabs < 1e-12" ring simulate -f "$data/pools.yaml" web
+run 2 ring simulate web
+result $? "a pool needs its file"
+run 3 ring simulate -f "$data/pools.yaml" none
+result $? "no such pool"
+run 2 ring simulate -f "$data/pools.yaml" web --backends 3
+result $? "a pool has its own backends"
+
 export RINGWAY_RUN_DIR=$work
 run 1 ring show web && grep -q "$work/ringwayd.sock" "$work/err" && [ ! -s "$work/out" ]
 result $? "without a daemon the message names the socket, and nothing is printed"
