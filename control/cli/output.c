@@ -102,6 +102,22 @@ static int text_of_array(char **ret, const char *field, const json_t *value)
 	return fclose(memory);
 }
 
+// A backend as one line: web-2 10.0.0.12 (up).
+static int text_of_backend(char **ret, const json_t *value)
+{
+	const char *name = json_string_value(json_object_get(value, "name"));
+	const char *state = json_string_value(json_object_get(value, "state"));
+
+	return asprintf(ret, "%s%s%s%s%s%s", name ? name : "", name ? " " : "",
+		json_string_value(json_object_get(value, "address")), state ? " (" : "",
+		state ? state : "", state ? ")" : "");
+}
+
+static bool is_backend(const json_t *value)
+{
+	return json_is_object(value) && json_is_string(json_object_get(value, "address"));
+}
+
 char *output_text(const char *field, const json_t *value, bool wide)
 {
 	char *ret = NULL;
@@ -118,6 +134,8 @@ char *output_text(const char *field, const json_t *value, bool wide)
 		length = asprintf(&ret, "%s", json_is_true(value) ? "yes" : "no");
 	} else if (json_is_array(value)) {
 		length = text_of_array(&ret, field, value);
+	} else if (is_backend(value)) {
+		length = text_of_backend(&ret, value);
 	} else if (json_is_object(value)) {
 		length = asprintf(&ret, "{%zu}", json_object_size(value));
 	} else {
@@ -265,7 +283,7 @@ static int print_field(FILE *out, const char *key, const json_t *value, int dept
 	int error = 0;
 
 	label_of(key, false, label);
-	if (json_is_object(value) && depth < 4) {
+	if (json_is_object(value) && !is_backend(value) && depth < 4) {
 		fprintf(out, "%*s%s:\n", depth * 2, "", label);
 		json_object_foreach ((json_t *)value, inner_key, inner) {
 			if (!error)

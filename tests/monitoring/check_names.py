@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Rules and dashboards name only metrics that a scrape has, and their expressions are ones that Prometheus takes.
+"""Rules, dashboards and docs/operations.md name only metrics that a scrape has, and their expressions are ones that Prometheus takes.
 
 usage: check_names.py SCRAPE CONFIGS_DIRECTORY
 Prints what is wrong; exit code 1 if anything is.
@@ -31,7 +31,8 @@ def main():
     if len(known) < 50 or len(boards) < 5 or not rules:
         faults.append(f"too little to compare: {len(known)} metrics, {len(boards)} dashboards, {len(rules)} rule files")
     exprs = [expr for path in boards for expr in expressions(path)]
-    text = "\n".join(exprs + [path.read_text() for path in rules])
+    documents = rules + [configs.parent / "docs" / "operations.md"]
+    text = "\n".join(exprs + [path.read_text() for path in documents])
     for name in sorted(set(re.findall(r"\bringway_\w+", text)) - known):
         faults.append(f"no scrape has {name}")
     with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
