@@ -127,14 +127,25 @@ static void add_memory(struct arguments *arguments, const struct options *option
 	add_pair(arguments, "-m", text);
 }
 
+// Bytes of huge pages that the flow tables need and have not got from the process before.
+static uint64_t flow_bytes(const struct options *options)
+{
+	struct flow_file_place place = {.dir = options->huge_dir, .entries = options->flow_entries};
+	uint64_t sum = 0;
+
+	if (options->huge_dir == NULL)
+		return 0;
+	for (place.index = 0; place.index < options->worker_count; place.index++)
+		sum += flow_file_missing(&place);
+	return sum;
+}
+
 // Refuses to start when the pages are not there, instead of failing half-way with a line about an mbuf pool.
 static int check_memory(const struct options *options, char *ret_error)
 {
-	struct flow_file_place place = {.dir = options->huge_dir, .entries = options->flow_entries};
 	uint64_t buffers = port_plan_buffers(options).bytes + EAL_OWN_BYTES;
 	uint64_t workers = options->worker_count * hugemem_footprint(pipeline_worker_footprint());
-	uint64_t flows =
-		options->huge_dir != NULL ? options->worker_count * flow_file_bytes(&place) : 0;
+	uint64_t flows = flow_bytes(options);
 	uint64_t available = hugemem_available(), need = buffers + workers + flows;
 
 	if (available >= need)

@@ -9,6 +9,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -26,6 +27,17 @@ uint64_t flow_file_bytes(const struct flow_file_place *place)
 		bytes = (bytes + (uint64_t)fs.f_bsize - 1) / (uint64_t)fs.f_bsize *
 			(uint64_t)fs.f_bsize;
 	return bytes;
+}
+
+uint64_t flow_file_missing(const struct flow_file_place *place)
+{
+	uint64_t bytes = flow_file_bytes(place);
+	char path[FILES_PATH_BYTES];
+	struct stat info;
+
+	if (file_path(path, sizeof(path), place->dir, place->index) != 0 || stat(path, &info) != 0)
+		return bytes;
+	return (uint64_t)info.st_size < bytes ? bytes - (uint64_t)info.st_size : 0;
 }
 
 int flow_file_open(struct flow_file *ret, const struct flow_file_place *place)

@@ -24,6 +24,9 @@ struct flow_file_place {
 // Bytes that the file takes in dir.
 uint64_t flow_file_bytes(const struct flow_file_place *place);
 
+// Bytes of it that are not there yet, so have to be found at start.
+uint64_t flow_file_missing(const struct flow_file_place *place);
+
 // Maps the file and takes its flows over; makes it empty when it is new, of another size, damaged or from before a boot.
 // Returns 0, -EBUSY when another process uses it, -ENOMEM when hugetlbfs has no pages for it, else -errno.
 int flow_file_open(struct flow_file *ret, const struct flow_file_place *place);

@@ -138,7 +138,39 @@ static unsigned send_batch(
 	return dropped;
 }
 
-static void send_packets(struct worker *worker, unsigned count)
+// Sends a burst that leaves whole by one port, as nearly all do, without sorting it first: 2 ns a packet less
+// (tests/bench/bench_device.c). Returns false when it is not such a burst; nothing is sent then.
+static bool send_whole(struct worker *worker, unsigned count)
+{
+	const uint8_t port = worker->packets[0].port_out;
+	unsigned sent = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (worker->packets[i].verdict != PACKET_FORWARD ||
+			worker->packets[i].port_out != port)
+			return false;
+	}
+	for (unsigned i = 0; i < count; i++)
+		take_back(&worker->packets[i], worker->received[i]);
+	while (sent < count) {
+		uint16_t taken = rte_eth_tx_burst(worker->shared->ports[port].id,
+			(uint16_t)worker->pipeline.index, worker->received + sent,
+			(uint16_t)(count - sent));
+
+		if (taken == 0)
+			break;
+		sent += taken;
+	}
+	for (unsigned i = sent; i < count; i++) {
+		worker->packets[i].verdict = PACKET_DROP;
+		worker->packets[i].reason = DROP_tx_full;
+	}
+	if (sent < count)
+		rte_pktmbuf_free_bulk(worker->received + sent, count - sent);
+	return true;
+}
+
+static void send_sorted(struct worker *worker, unsigned count)
 {
 	const struct worker_shared *shared = worker->shared;
 	unsigned dropped = sort_packets(worker, count);
@@ -153,7 +185,6 @@ static void send_packets(struct worker *worker, unsigned count)
 	}
 	if (dropped > 0)
 		rte_pktmbuf_free_bulk(worker->dropped, dropped);
-	pipeline_book_sent(&worker->pipeline, worker->packets, count);
 }
 
 static unsigned poll_queue(struct worker *worker, const struct worker_queue *queue)
@@ -167,7 +198,9 @@ static unsigned poll_queue(struct worker *worker, const struct worker_queue *que
 	begin = rte_rdtsc();
 	fill_packets(worker, queue, count);
 	pipeline_burst(&worker->pipeline, worker->packets, count);
-	send_packets(worker, count);
+	if (!send_whole(worker, count))
+		send_sorted(worker, count);
+	pipeline_book_sent(&worker->pipeline, worker->packets, count);
 	worker->busy_tsc = rte_rdtsc();
 	worker->pipeline.stats.counter[COUNTER_bursts]++;
 	worker->pipeline.stats.counter[COUNTER_busy_cycles] += worker->busy_tsc - begin;
