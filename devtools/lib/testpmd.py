@@ -47,7 +47,8 @@ def measure(arguments):
     # Its answers would wait in a buffer of 4 KiB.
     command = ["stdbuf", "-oL", "timeout", "60", "dpdk-testpmd", "--no-pci", "--in-memory", "-m", "128", "--no-telemetry",
                "--lcores", f"0@{main},1@{arguments.cpu}", "--file-prefix", f"testpmd-{os.getpid()}",
-               "--vdev", arguments.device, "--", "-i", "--auto-start", "--total-num-mbufs=16384",
+               "--vdev", arguments.device, "--", "-i", "--auto-start",
+               f"--total-num-mbufs={arguments.buffers}", f"--mbuf-size={arguments.buffer_size}",
                f"--forward-mode={arguments.mode}"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True) as testpmd:
@@ -78,6 +79,8 @@ def main():
     parser.add_argument("--cpu", type=int, default=1)
     parser.add_argument("--device", default="net_null0,size=64")
     parser.add_argument("--mode", default="macswap")
+    parser.add_argument("--buffers", type=int, default=16384)
+    parser.add_argument("--buffer-size", type=int, default=2176)
     parser.add_argument("--rounds", type=int, default=7)
     print(f"{measure(parser.parse_args()):.2f}")
 
