@@ -31,7 +31,6 @@ enum config_code {
 	CONFIG_CONFLICT = 24,     // keys that exclude each other
 	CONFIG_RING = 25,         // a rule of the ring versions
 	CONFIG_NO_BACKEND = 26,   // warning: a ring with no backend
-	CONFIG_RESTART = 27,      // a change that needs a restart
 };
 
 struct config_finding {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ringwayd: reads node.yaml, opens the store, serves the socket, and keeps the dataplane at what the store says.
+#include "control/config/diff.h"
 #include "control/config/reader.h"
 #include "control/daemon/exporter.h"
 #include "control/daemon/log.h"
@@ -212,16 +213,36 @@ static int on_end(sd_event_source *source, const struct signalfd_siginfo *info, 
 	return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
+// What runs, and the file that it was read from.
+struct origin {
+	const char *path;
+	const struct config_node *config;
+};
+
+// Every key of node.yaml is read at start; a file that has changed since is told, not ignored and not half obeyed.
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
 {
+	const struct origin *origin = context;
+	struct config_node *now = NULL;
+	struct config_diff *diff;
+
 	(void)source;
 	(void)info;
-	(void)context;
-	fputs("<5>SIGHUP: nothing is read again; use `ringway apply -f FILE`\n", stderr);
+	if (node_file_read(origin->path, &now) < 0)
+		return 0;
+	diff = config_node_diff(origin->config, now);
+	for (uint32_t i = 0; diff != NULL && i < diff->change_count; i++)
+		fprintf(stderr, "<4>%s: %s differs from what runs, and needs a restart\n",
+			origin->path, diff->changes[i].path);
+	if (diff != NULL && diff->change_count == 0)
+		fprintf(stderr, "<5>%s is what runs; pools are changed by `ringway apply`\n",
+			origin->path);
+	config_diff_free(diff);
+	config_node_free(now);
 	return 0;
 }
 
-static int signals_attach(sd_event *event)
+static int signals_attach(sd_event *event, struct origin *origin)
 {
 	static const struct {
 		int number;
@@ -236,7 +257,8 @@ static int signals_attach(sd_event *event)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]) && rc >= 0; i++)
-		rc = sd_event_add_signal(event, NULL, signals[i].number, signals[i].handler, NULL);
+		rc = sd_event_add_signal(
+			event, NULL, signals[i].number, signals[i].handler, origin);
 	return rc;
 }
 
@@ -330,8 +352,9 @@ static int node_run(sd_event *event, const struct config_node *config, struct no
 	return rc;
 }
 
-static int run(const struct config_node *config, const char *pools_file)
+static int run(struct origin *origin, const char *pools_file)
 {
+	const struct config_node *config = origin->config;
 	char error[NODE_TEXT_BYTES];
 	struct node *node = NULL;
 	sd_event *event = NULL;
@@ -342,7 +365,7 @@ static int run(const struct config_node *config, const char *pools_file)
 	rc = sd_event_default(&event);
 
 	if (rc >= 0)
-		rc = signals_attach(event);
+		rc = signals_attach(event, origin);
 	if (rc < 0) {
 		fprintf(stderr, "<3>cannot make an event loop: %s\n", strerror(-rc));
 		return EXIT_FAILURE;
@@ -380,7 +403,9 @@ int main(int argc, char **argv)
 		rc = pools_file[0] == '\0' ? 0 : pools_file_check(pools_file);
 		rc = rc < 0 ? EXIT_INVALID : EXIT_SUCCESS;
 	} else {
-		rc = run(config, pools_file);
+		struct origin origin = {.path = options.node_file, .config = config};
+
+		rc = run(&origin, pools_file);
 	}
 	config_node_free(config);
 	return rc;

@@ -102,6 +102,11 @@ check "without another snapshot" loads_are 2
 check "which the dataplane uses" current
 explained > "$E2E_WORK/before.json"
 
+sed -i 's/flow_entries: 1024/flow_entries: 2048/' "$E2E_WORK/node.yaml"
+kill -HUP "${e2e_pids[ringwayd]}"
+check "a changed node file is told by SIGHUP" wait_for 5 grep -q 'dataplane.flow_entries differs' "$E2E_WORK/ringwayd.log"
+sed -i 's/flow_entries: 2048/flow_entries: 1024/' "$E2E_WORK/node.yaml"
+
 check "SIGTERM ends ringwayd" stop ringwayd
 start_ringwayd
 check "a restarted ringwayd finds the dataplane current" wait_for 5 current
