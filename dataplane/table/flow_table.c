@@ -183,8 +183,7 @@ void flow_table_reroute(struct flow_entry *entry, const struct flow_choice *choi
 // What it costs to give an entry's place to a newcomer; UINT32_MAX: the entry stays.
 #define COST_FREE    0u
 #define COST_EXPIRED 1u
-#define COST_AWAY    2u // more for the same in the neighbour bucket: it takes a second line to find
-#define COST_LIVE    4u
+#define COST_LIVE    2u
 
 static uint32_t cost_of(uint64_t word, uint64_t newcomer, uint32_t now_s)
 {
@@ -208,14 +207,11 @@ struct candidate {
 };
 
 // Takes the cheapest place of a bucket, if it is cheaper than the best so far.
-static void bid(const uint64_t *bucket, uint64_t newcomer, uint32_t now_s, uint32_t away,
-	struct candidate *best)
+static void bid(const uint64_t *bucket, uint64_t newcomer, uint32_t now_s, struct candidate *best)
 {
 	for (unsigned i = 0; i < FLOW_TABLE_WAYS; i++) {
 		uint32_t cost = cost_of(bucket[i], newcomer, now_s);
 
-		if (cost < COST_LIVE)
-			cost += away;
 		if (cost < best->cost)
 			*best = (struct candidate){&bucket[i], cost};
 	}
@@ -227,9 +223,10 @@ static enum flow_insert choose(
 {
 	struct candidate best = {NULL, UINT32_MAX};
 
-	bid(home_of(table, hash), newcomer, table->clock_s, 0, &best);
-	if (best.cost > COST_EXPIRED)
-		bid(neighbour_of(table, hash), newcomer, table->clock_s, COST_AWAY, &best);
+	// An empty place at home is found with one line; next door is asked only when there is none.
+	bid(home_of(table, hash), newcomer, table->clock_s, &best);
+	if (best.cost >= COST_LIVE)
+		bid(neighbour_of(table, hash), newcomer, table->clock_s, &best);
 	if (best.slot == NULL)
 		return FLOW_INSERT_REFUSED;
 	*ret_slot = (uint64_t *)(uintptr_t)best.slot;

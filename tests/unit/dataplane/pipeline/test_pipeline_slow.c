@@ -600,6 +600,62 @@ static void quic_id_is_kept_as_long_as_its_flow_is_busy(void)
 	node_free(&node);
 }
 
+static void quic_id_follows_its_flow_to_another_backend(void)
+{
+	struct node node;
+
+	flows_node(&node);
+	node_service(&node, 0)->affinity = FLOW_AFFINITY_QUIC;
+	node_reload(&node);
+	for (unsigned connection = 0; connection < 20; connection++) {
+		node_set_threshold(&node, 0, GATE_NEVER);
+		uint32_t backend = quic(&node, 0, 2000 + connection, connection, true);
+
+		quic(&node, 0, 2000 + connection, connection, false);
+		node_backend(&node, backend)->state = SNAPSHOT_BACKEND_DOWN;
+		node_reload(&node);
+		node_advance(&node, 2);
+		uint32_t other = quic(&node, 0, 2000 + connection, connection, false);
+
+		node_backend(&node, backend)->state = SNAPSHOT_BACKEND_UP;
+		node_reload(&node);
+		node_set_threshold(&node, 0, GATE_ALWAYS);
+		CU_ASSERT_EQUAL(quic(&node, 0, 3000 + connection, connection, false), other);
+	}
+	node_free(&node);
+}
+
+static void advertisement_that_does_not_override_replaces_nothing(void)
+{
+	struct node node;
+	struct neighbour_view view;
+	uint32_t slot = 0;
+
+	node_make(&node, &(struct node_shape){.workers = 1});
+	node_load_shape(&node,
+		&(struct image_shape){.generation = 1,
+			.pool_count = 1,
+			.backend_count = 2,
+			.points = 4,
+			.backends6 = true});
+	for (unsigned flags = 0; flags <= 1; flags++) {
+		for (unsigned i = 0; i < 2; i++) {
+			FRAME_START(&in);
+			FRAME_IP6(&in, .source = NODE_GATEWAY6, .destination = NODE_ADDRESS6,
+				.hop_limit = 255);
+			FRAME_ND(&in, .type = 136, .flags = flags ? 0x60000000 : 0x40000000,
+				.target = NODE_GATEWAY6, .option = 2,
+				.option_mac = i == 0 ? MAC_ROUTER : MAC_BACKEND);
+			frame_finish(&in);
+			expect(&node, &in, PACKET_CONSUME, 0);
+		}
+		CU_ASSERT_TRUE(
+			neighbour_table_view(node.pipeline.neighbours, slot, node.now_s, &view));
+		CU_ASSERT_EQUAL(view.mac[5], flags ? 3 : 2);
+	}
+	node_free(&node);
+}
+
 static void announcements_name_every_address_once(void)
 {
 	struct node node;
@@ -672,6 +728,10 @@ static const struct test_case cases[] = {
 		quic_connection_that_moves_keeps_its_backend_through_a_cutover},
 	{"quic_id_is_kept_as_long_as_its_flow_is_busy",
 		quic_id_is_kept_as_long_as_its_flow_is_busy},
+	{"quic_id_follows_its_flow_to_another_backend",
+		quic_id_follows_its_flow_to_another_backend},
+	{"advertisement_that_does_not_override_replaces_nothing",
+		advertisement_that_does_not_override_replaces_nothing},
 	{"announcements_name_every_address_once", announcements_name_every_address_once},
 	{"verdicts_that_io_changed_are_booked_as_changed",
 		verdicts_that_io_changed_are_booked_as_changed},
