@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_launch.h>
@@ -54,13 +55,15 @@ static uint32_t boot_seconds(void)
 static int lock_run_dir(struct dataplane *dataplane, char *error)
 {
 	const char *run_dir = dataplane->options->run_dir;
-	int lock = files_lock_run_dir(run_dir);
+	const char *name = dataplane->options->user;
+	const struct passwd *user = name != NULL ? getpwnam(name) : NULL;
+	int lock = files_lock_run_dir(run_dir, user != NULL ? user->pw_uid : geteuid());
 
 	if (lock == -EBUSY)
 		return fail(error, lock, "--run-dir %s: another dataplane runs there", run_dir);
 	if (lock == -EPERM)
 		return fail(error, lock,
-			"--run-dir %s: must belong to this user or root, and be writable to no one else",
+			"--run-dir %s: must belong to this user, --user or root, and be writable to no one else",
 			run_dir);
 	if (lock < 0)
 		return fail(error, lock, "--run-dir %s: %s", run_dir, strerror(-lock));
@@ -78,7 +81,8 @@ static int make_shared(struct dataplane *dataplane, char *error)
 	shared->ports = dataplane->ports;
 	shared->port_count = dataplane->options->port_count;
 	shared->idle_sleep = dataplane->options->idle_sleep;
-	if (!dataplane->options->keep_privileges)
+	// With --user, main changes the user of all threads at once, which takes their capabilities and needs them until then.
+	if (!dataplane->options->keep_privileges && dataplane->options->user == NULL)
 		shared->drop_privileges = dataplane->options;
 	shared->tsc_hz = rte_get_tsc_hz();
 	shared->now_s = boot_seconds();

@@ -19,7 +19,7 @@ static int lock_file(int fd)
 	return errno == EWOULDBLOCK ? -EBUSY : -errno;
 }
 
-int files_lock_run_dir(const char *run_dir)
+int files_lock_run_dir(const char *run_dir, uid_t user)
 {
 	struct stat info;
 	int fd, result;
@@ -31,7 +31,8 @@ int files_lock_run_dir(const char *run_dir)
 		return -errno;
 	if (fstat(fd, &info) != 0)
 		result = -errno;
-	else if ((info.st_uid != geteuid() && info.st_uid != 0) || (info.st_mode & 022) != 0)
+	else if ((info.st_uid != geteuid() && info.st_uid != 0 && info.st_uid != user) ||
+		(info.st_mode & 022) != 0)
 		result = -EPERM;
 	else
 		result = lock_file(fd);

@@ -4,14 +4,16 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define FILES_PATH_BYTES 512u
 
-// Makes the directory when it is missing (mode 0755), checks that it belongs to us or to root and that no one else may
-// write in it, and locks it for this process.
+// Makes the directory when it is missing (mode 0755), checks that it belongs to us, to root or to user and that no one
+// else may write in it, and locks it for this process.
+// user: whom the process will run as; the effective user when it stays what it is.
 // Returns a descriptor of the lock, to keep; -EBUSY when another dataplane has it; -EPERM when others may write; else
 // -errno.
-int files_lock_run_dir(const char *run_dir);
+int files_lock_run_dir(const char *run_dir, uid_t user);
 
 // Writes a file that is whole or not there: a temporary one, fsync, rename, fsync of the directory.
 // parts: written one after the other. Returns 0 or -errno; then the old file is as it was.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/io/privilege.h"
 
+#include "common/ipc.h"
+#include "dataplane/io/files.h"
+
 #include <cap-ng.h>
 #include <errno.h>
 #include <grp.h>
@@ -134,6 +137,7 @@ int privilege_drop_capabilities(const struct options *options, bool closes_ports
 
 static int become(const struct options *options, char *error)
 {
+	char socket_path[FILES_PATH_BYTES];
 	struct passwd *user;
 
 	if (options->user == NULL)
@@ -143,8 +147,10 @@ static int become(const struct options *options, char *error)
 		snprintf(error, PRIVILEGE_ERROR_BYTES, "--user %s: no such user", options->user);
 		return -ENOENT;
 	}
-	// The last snapshot is written in this directory from now on by that user.
+	snprintf(socket_path, sizeof(socket_path), "%s/" IPC_SOCKET_NAME, options->run_dir);
+	// The last snapshot is written in this directory from now on by that user, who may also talk to us.
 	if (chown(options->run_dir, user->pw_uid, user->pw_gid) != 0 ||
+		chown(socket_path, user->pw_uid, user->pw_gid) != 0 ||
 		initgroups(user->pw_name, user->pw_gid) != 0 || setgid(user->pw_gid) != 0 ||
 		prctl(PR_SET_KEEPCAPS, 1) != 0 || setuid(user->pw_uid) != 0) {
 		snprintf(error, PRIVILEGE_ERROR_BYTES, "--user %s: %s", options->user,

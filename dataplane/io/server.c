@@ -23,7 +23,6 @@ struct server {
 	struct dataplane *dataplane;
 	int epoll;
 	int listener;
-	uid_t owner; // of the run directory
 	uint32_t client_count;
 	int clients[SERVER_CLIENTS_MAX];
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -61,14 +60,9 @@ static int listen_on(struct server *server)
 
 static int open_all(struct server *server, const char *run_dir)
 {
-	struct stat info;
-
 	if ((size_t)snprintf(server->path, sizeof(server->path), "%s/" IPC_SOCKET_NAME, run_dir) >=
 		sizeof(server->path))
 		return -ENAMETOOLONG;
-	if (stat(run_dir, &info) != 0)
-		return -errno;
-	server->owner = info.st_uid;
 	server->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (server->epoll < 0)
 		return -errno;
@@ -113,6 +107,15 @@ static void drop_client(struct server *server, int fd)
 	}
 }
 
+// Root, or whom the run directory belongs to; that may have changed since start (--user).
+static bool may_talk(const struct server *server, uid_t uid)
+{
+	struct stat info;
+
+	return uid == 0 ||
+		(stat(server->dataplane->options->run_dir, &info) == 0 && uid == info.st_uid);
+}
+
 static void accept_client(struct server *server)
 {
 	int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -122,7 +125,7 @@ static void accept_client(struct server *server)
 	if (fd < 0)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
-		(peer.uid != 0 && peer.uid != server->owner)) {
+		!may_talk(server, peer.uid)) {
 		log_warning("socket: uid %u may not talk to the dataplane", peer.uid);
 		close(fd);
 		return;
