@@ -161,6 +161,22 @@ static int ring_rules_check(
 	return rc;
 }
 
+// nginx's text seeds only the rings that are seeded as nginx does it.
+static void servers_check(
+	const struct config_pool *pool, struct config_report *report, const char *list)
+{
+	for (uint32_t i = 0; i < pool->backend_count; i++) {
+		char path[PATH_BYTES];
+
+		if (pool->ring.seed == CONFIG_SEED_NGINX || pool->backends[i].server[0] == '\0')
+			continue;
+		snprintf(path, sizeof(path), "%.120s[%u].server", list, i);
+		config_report_add(report, CONFIG_CONFLICT, path,
+			"write `seed: nginx` into the ring",
+			"only a ring with `seed: nginx` is seeded from this text");
+	}
+}
+
 static int pools_list_check(const struct config_pools *pools, struct config_report *report)
 {
 	struct entries names = entries_create(pools->pool_count);
@@ -181,6 +197,7 @@ static int pools_list_check(const struct config_pools *pools, struct config_repo
 			ring_check(&pool->ring, report, path);
 		snprintf(path, sizeof(path), "pools[%u].backends", i);
 		rc = backends_check(pool, report, path);
+		servers_check(pool, report, path);
 		// Said once: what is wrong with a backend already would be refused by the ring again.
 		if (rc == 0 && errors_before == 0 && report->error_count == errors)
 			rc = ring_rules_check(pool, report, path);

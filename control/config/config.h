@@ -52,6 +52,8 @@ struct config_backend {
 	const char **tags;
 	uint32_t tag_count;
 	enum config_backend_state state;
+	const char *
+		server; // seed: nginx: text of nginx's server directive; "": made from address and port
 };
 
 // Where a backend's ring seed comes from.

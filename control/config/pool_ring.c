@@ -40,7 +40,9 @@ static void add_member(
 		char *text = ret->texts + (size_t)position * SEED_TEXT_BYTES;
 
 		seed_text(backend, text);
-		member->text = text;
+		member->text = backend->server != NULL && backend->server[0] != '\0'
+			? backend->server
+			: text;
 	}
 }
 

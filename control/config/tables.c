@@ -99,6 +99,9 @@ static const struct schema_field backend_fields[] = {
 	{"state", SCHEMA_CHOICE, 0, AT(config_backend, state), .choices = config_backend_states,
 		.preset = "up",
 		.text = "`drain` keeps its flows and gets no new ones; `down` loses its flows, too"},
+	{"server", SCHEMA_TEXT, 0, AT(config_backend, server),
+		.text = "with `seed: nginx`: the text of the `server` directive as it stands there, a "
+			"name or an IPv6 spelling of its own; made from address and port unless given"},
 	END,
 };
 

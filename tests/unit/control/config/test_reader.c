@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/config/reader.h"
 
+#include "control/config/pool_ring.h"
 #include "tests/lib/suite.h"
 
 #include <errno.h>
@@ -228,6 +229,8 @@ static void bad_backends_are_refused_at_their_place(void)
 		{"      - {name: a, address: 10.0.0.1, tags: [x, y, x]}\n", CONFIG_DUPLICATE_NAME,
 			5, 38},
 		{"      - {name: a, address: 10.0.0.1, state: maint}\n", CONFIG_BAD_CHOICE, 5, 45},
+		{"      - {name: a, address: 10.0.0.1, server: \"x:80\"}\n", CONFIG_CONFLICT, 5,
+			46},
 		{"      - {name: a, address: 10.0.0.1}\n      - {name: a, address: 10.0.0.2}\n",
 			CONFIG_DUPLICATE_NAME, 6, 16},
 		{"      - {name: a, address: \"2001:db8::1\"}\n"
@@ -297,6 +300,29 @@ static void unlike_bindings_are_no_conflict(void)
 		one_pool);
 	pools = read_good(text);
 	CU_ASSERT_PTR_NOT_NULL(pools);
+	config_pools_free(pools);
+}
+
+static void nginx_text_seeds_the_ring_as_it_is_written(void)
+{
+	struct config_pools *pools = read_good(
+		"pools:\n"
+		"  - name: web\n"
+		"    ring: {version: v1, seed: nginx}\n"
+		"    backends:\n"
+		"      - {name: a, address: 10.0.0.1, server: \"a.example.net:80\"}\n"
+		"      - {name: b, address: \"2001:db8::1\", port: 80}\n"
+		"      - {name: c, address: \"2001:db8::2\", server: \"[2001:DB8:0::2]\"}\n");
+	struct ring_error error;
+	struct pool_ring ring;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(pools);
+	CU_ASSERT_EQUAL_FATAL(
+		pool_ring_spec(&pools->pools[0], &pools->pools[0].ring, NULL, 0, &ring, &error), 0);
+	CU_ASSERT_STRING_EQUAL(ring.spec.members[0].text, "a.example.net:80");
+	CU_ASSERT_STRING_EQUAL(ring.spec.members[1].text, "[2001:db8::1]:80");
+	CU_ASSERT_STRING_EQUAL(ring.spec.members[2].text, "[2001:DB8:0::2]");
+	pool_ring_free(&ring);
 	config_pools_free(pools);
 }
 
@@ -465,6 +491,8 @@ int main(void)
 		{"bad_services_are_refused_at_their_place",
 			bad_services_are_refused_at_their_place},
 		{"unlike_bindings_are_no_conflict", unlike_bindings_are_no_conflict},
+		{"nginx_text_seeds_the_ring_as_it_is_written",
+			nginx_text_seeds_the_ring_as_it_is_written},
 		{"service_without_backends_is_a_warning", service_without_backends_is_a_warning},
 		{"all_errors_of_a_file_come_at_once", all_errors_of_a_file_come_at_once},
 		{"more_errors_than_are_kept_are_counted", more_errors_than_are_kept_are_counted},

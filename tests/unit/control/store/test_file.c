@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/ringway-store-XXXXXX";
@@ -109,6 +111,70 @@ static void torn_audit_line_is_cut_and_the_chain_goes_on(void)
 	store_close(store);
 }
 
+// Commits documents of one letter each, long enough to be killed in the middle of one.
+static void letters_commit(void)
+{
+	struct store *store = file_open("node-1");
+	size_t length = 300000;
+	char *text = malloc(length);
+
+	for (uint64_t generation = 0; store != NULL && text != NULL; generation++) {
+		char *old = NULL;
+		size_t old_length;
+		uint64_t newest = 0;
+
+		store_read(store, 0, &old, &old_length, &newest);
+		free(old);
+		memset(text, 'a' + (int)(newest % 26), length);
+		if (store_commit(store, text, length, newest) < 0)
+			break;
+	}
+	_exit(1);
+}
+
+static void expect_whole(struct store *store, uint64_t *last)
+{
+	char *text = NULL;
+	size_t length = 0;
+	uint64_t generation = 0;
+
+	if (store_read(store, 0, &text, &length, &generation) == -ENOENT)
+		return;
+	CU_ASSERT_EQUAL(length, 300000);
+	CU_ASSERT_TRUE(generation >= *last);
+	for (size_t i = 0; text != NULL && i < length; i++) {
+		if (text[i] != 'a' + (int)((generation - 1) % 26)) {
+			CU_FAIL("a document is torn");
+			break;
+		}
+	}
+	*last = generation;
+	free(text);
+}
+
+static void killed_writer_leaves_whole_documents(void)
+{
+	uint64_t seed = suite_seed(), last = 0;
+	struct store *store;
+
+	file_reset();
+	fflush(stdout);
+	for (unsigned round = 0; round < 40; round++) {
+		pid_t writer = fork();
+
+		if (writer == 0)
+			letters_commit();
+		usleep((useconds_t)(suite_random(&seed) % 20000));
+		kill(writer, SIGKILL);
+		waitpid(writer, NULL, 0);
+		store = file_open("node-1");
+		CU_ASSERT_PTR_NOT_NULL_FATAL(store);
+		expect_whole(store, &last);
+		store_close(store);
+	}
+	CU_ASSERT_TRUE(last > 0);
+}
+
 static void directory_that_cannot_be_made_is_an_error(void)
 {
 	struct config_store config = {.type = CONFIG_STORE_FILE, .path = "/proc/no-such/ringway"};
@@ -127,6 +193,7 @@ static int own_run(void)
 		{"changed_audit_entry_is_found", changed_audit_entry_is_found},
 		{"torn_audit_line_is_cut_and_the_chain_goes_on",
 			torn_audit_line_is_cut_and_the_chain_goes_on},
+		{"killed_writer_leaves_whole_documents", killed_writer_leaves_whole_documents},
 		{"directory_that_cannot_be_made_is_an_error",
 			directory_that_cannot_be_made_is_an_error},
 	};
