@@ -67,6 +67,15 @@ struct lane {
 	uint32_t left;
 };
 
+// What the lanes made in one go, and who gets it.
+struct made {
+	points_sink *sink;
+	void *context;
+	unsigned lane_count;
+	uint32_t count; // points of each lane
+	struct chain_block block;
+};
+
 static bool lane_load(const struct ring_slot *slots, uint32_t slot_count, uint32_t *next,
 	struct lane *lane, struct chain *chain)
 {
@@ -81,48 +90,55 @@ static bool lane_load(const struct ring_slot *slots, uint32_t slot_count, uint32
 }
 
 // Keeps the points of a lane that its mask chooses, in place. done: points of the slot before these.
-// Returns how many are left.
-static uint32_t keep_chosen(
-	const struct ring_slot *slot, uint32_t done, uint32_t *hashes, uint32_t count)
+static void keep_chosen(
+	const struct ring_slot *slot, uint32_t done, uint32_t *hashes, struct points_run *run)
 {
 	uint32_t kept = 0;
 
 	if (slot->mask == 0)
-		return count;
-	for (uint32_t i = 0; i < count; i++) {
-		hashes[kept] = hashes[i];
+		return;
+	for (uint32_t i = 0; i < run->count; i++) {
+		hashes[kept * run->stride] = hashes[i * run->stride];
 		kept += (uint32_t)(slot->mask >> (done + i) & 1);
 	}
-	return kept;
+	run->count = kept;
+}
+
+// Hands on what the lanes made: run points each.
+static void hand_on(const struct ring_kernels *kernels, const struct ring_slot *slots,
+	struct lane *lanes, struct made *made)
+{
+	for (unsigned i = 0; i < made->lane_count; i++) {
+		const struct ring_slot *slot = &slots[lanes[i].slot];
+		uint32_t *hashes = made->block.points + i * kernels->lane_stride;
+		struct points_run run = {hashes, made->count, kernels->point_stride, lanes[i].slot};
+
+		keep_chosen(slot, slot->count - lanes[i].left, hashes, &run);
+		made->sink(made->context, &run);
+		lanes[i].left -= made->count;
+	}
 }
 
 void points_generate(const struct points_maker *maker, const struct ring_slot *slots,
 	uint32_t slot_count, points_sink *sink, void *context)
 {
-	struct chain chains[CHAIN_LANES];
-	struct lane lanes[CHAIN_LANES];
-	struct chain_block block;
+	const struct ring_kernels *kernels = maker->kernels;
+	struct chain chains[CHAIN_LANES_MAX];
+	struct lane lanes[CHAIN_LANES_MAX];
+	struct made made = {.sink = sink, .context = context};
 	uint32_t next = 0;
 	unsigned active = 0;
 
-	while (active < CHAIN_LANES &&
+	while (active < kernels->lanes &&
 		lane_load(slots, slot_count, &next, &lanes[active], &chains[active]))
 		active++;
 	while (active > 0) {
-		uint32_t run = CHAIN_BLOCK;
-
+		made.lane_count = active;
+		made.count = CHAIN_BLOCK / kernels->lanes;
 		for (unsigned i = 0; i < active; i++)
-			run = lanes[i].left < run ? lanes[i].left : run;
-		maker->kernels->fill(&maker->tables, chains, active, run, &block);
-		for (unsigned i = 0; i < active; i++) {
-			const struct ring_slot *slot = &slots[lanes[i].slot];
-
-			uint32_t kept = keep_chosen(
-				slot, slot->count - lanes[i].left, block.points[i], run);
-
-			sink(context, lanes[i].slot, block.points[i], kept);
-			lanes[i].left -= run;
-		}
+			made.count = lanes[i].left < made.count ? lanes[i].left : made.count;
+		kernels->fill(&maker->tables, chains, active, made.count, &made.block);
+		hand_on(kernels, slots, lanes, &made);
 		for (unsigned i = active; i-- > 0;) {
 			if (lanes[i].left > 0 ||
 				lane_load(slots, slot_count, &next, &lanes[i], &chains[i]))
@@ -161,12 +177,12 @@ static bool add_up(struct ring_points *points, uint8_t *offsets, uint32_t run_bi
 	return fits && total == points->generated;
 }
 
-static void gather_point(void *context, uint32_t slot, const uint32_t *hashes, uint32_t count)
+static void gather_points(void *context, const struct points_run *run)
 {
 	uint64_t **next = context;
 
-	for (uint32_t i = 0; i < count; i++)
-		*(*next)++ = (uint64_t)hashes[i] << 32 | slot;
+	for (uint32_t i = 0; i < run->count; i++)
+		*(*next)++ = (uint64_t)run->hashes[i * run->stride] << 32 | run->slot;
 }
 
 int points_sort_crowded(struct ring_points *points, const struct points_maker *maker)
@@ -176,7 +192,7 @@ int points_sort_crowded(struct ring_points *points, const struct points_maker *m
 
 	if (keys == NULL)
 		return -ENOMEM;
-	points_generate(maker, points->slots, points->slot_count, gather_point, &next);
+	points_generate(maker, points->slots, points->slot_count, gather_points, &next);
 	sort_u64(keys, keys + points->generated, points->generated);
 	for (uint32_t prefix = 0; prefix >> points->bits == 0; prefix++) {
 		uint32_t first = at, start = at + prefix * slack;

@@ -3,6 +3,20 @@
 
 #define POLYNOMIAL 0xedb88320u
 
+static void fill_nibbles(struct chain_tables *tables)
+{
+	for (unsigned k = 0; k < 4; k++) {
+		const uint32_t *slice = tables->slice[3 - k];
+
+		for (unsigned j = 0; j < 4; j++) {
+			for (unsigned n = 0; n < 16; n++) {
+				tables->nibble[0][k][j][n] = (uint8_t)(slice[n] >> 8 * j);
+				tables->nibble[1][k][j][n] = (uint8_t)(slice[n << 4] >> 8 * j);
+			}
+		}
+	}
+}
+
 void chain_tables_fill(struct chain_tables *ret)
 {
 	for (uint32_t i = 0; i < 256; i++) {
@@ -19,6 +33,7 @@ void chain_tables_fill(struct chain_tables *ret)
 			ret->slice[slice][i] = before >> 8 ^ ret->slice[0][before & 0xff];
 		}
 	}
+	fill_nibbles(ret);
 }
 
 uint32_t chain_seed(

@@ -6,12 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Chains that run side by side. One chain waits for its own last table load; eight keep the loads busy.
-#define CHAIN_LANES 8u
+// Chains that run side by side, at most.
+#define CHAIN_LANES_MAX 32u
 
 // Slice-by-4 tables of the reflected polynomial 0xEDB88320. 4 KiB, made for each build: no globals.
 struct chain_tables {
 	uint32_t slice[4][256];
+	// The same map by nibbles, for vectors: byte [high][k][j][n] is byte j of what nibble n, the low or high one of
+	// byte k, adds to the next point.
+	uint8_t nibble[2][4][4][16];
 };
 
 struct chain {
@@ -41,9 +44,9 @@ static inline uint32_t chain_first(const struct chain_tables *tables, uint32_t s
 	return chain_step(tables, state, 0);
 }
 
-// Points of one lane in a block: with eight lanes 8 KiB, which stay in the first-level cache.
-#define CHAIN_BLOCK 256u
+// Points of all lanes in one go: 8 KiB, which stay in the first-level cache.
+#define CHAIN_BLOCK 2048u
 
 struct chain_block {
-	uint32_t points[CHAIN_LANES][CHAIN_BLOCK];
+	uint32_t points[CHAIN_BLOCK];
 };

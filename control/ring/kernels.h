@@ -16,12 +16,24 @@ struct scatter {
 	unsigned entry_bits;
 };
 
-// What makes points hands them on to: some points of one slot, in chain order.
-typedef void points_sink(void *context, uint32_t slot, const uint32_t *hashes, uint32_t count);
+// Some points of one slot, in chain order: hashes[0], hashes[stride], ...
+struct points_run {
+	const uint32_t *hashes;
+	uint32_t count;
+	uint32_t stride;
+	uint32_t slot;
+};
+
+// What makes points hands them on to.
+typedef void points_sink(void *context, const struct points_run *run);
 
 struct ring_kernels {
+	uint32_t lanes; // up to CHAIN_LANES_MAX
+	uint32_t lane_stride;
+	uint32_t point_stride;
 	// Makes the next count points of each of lane_count chains, and moves the chains on.
-	// lane_count: 1..CHAIN_LANES. count: up to CHAIN_BLOCK.
+	// lane_count: 1..lanes. count: up to CHAIN_BLOCK / lanes. Point i of a lane goes to ret->points[lane *
+	// lane_stride + i * point_stride].
 	void (*fill)(const struct chain_tables *tables, struct chain *lanes, unsigned lane_count,
 		uint32_t count, struct chain_block *ret);
 	points_sink *count; // context: struct scatter

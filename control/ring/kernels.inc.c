@@ -1,63 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of kernels.h. Included once for each target, with KERNELS set to the name of its table.
+// The loops of kernels.h. Included once for each target, behind its fill(), with KERNELS set to the name of its table
+// and LANES, LANE_STRIDE and POINT_STRIDE to what its fill() does.
 #include "control/ring/kernels.h"
 #include "control/ring/sort.h"
 
 // Words beyond this are not worth an insertion sort if they come in any order.
 #define INSERT_MAX 1024u
 
-// All lanes advance together: the step of one depends only on its own last point.
-static void fill_all_lanes(const struct chain_tables *tables, struct chain *lanes, uint32_t count,
-	struct chain_block *ret)
-{
-	uint32_t state[CHAIN_LANES], point[CHAIN_LANES];
-
-	for (unsigned lane = 0; lane < CHAIN_LANES; lane++) {
-		state[lane] = lanes[lane].state;
-		point[lane] = lanes[lane].point;
-	}
-	for (uint32_t i = 0; i < count; i++) {
-#pragma GCC unroll 8
-		for (unsigned lane = 0; lane < CHAIN_LANES; lane++) {
-			point[lane] = chain_step(tables, state[lane], point[lane]);
-			ret->points[lane][i] = point[lane];
-		}
-	}
-	for (unsigned lane = 0; lane < CHAIN_LANES; lane++)
-		lanes[lane].point = point[lane];
-}
-
-static void fill(const struct chain_tables *tables, struct chain *lanes, unsigned lane_count,
-	uint32_t count, struct chain_block *ret)
-{
-	if (lane_count == CHAIN_LANES) {
-		fill_all_lanes(tables, lanes, count, ret);
-		return;
-	}
-	for (unsigned lane = 0; lane < lane_count; lane++) {
-		for (uint32_t i = 0; i < count; i++) {
-			lanes[lane].point =
-				chain_step(tables, lanes[lane].state, lanes[lane].point);
-			ret->points[lane][i] = lanes[lane].point;
-		}
-	}
-}
-
-static void count_points(void *context, uint32_t slot, const uint32_t *hashes, uint32_t count)
+static void count_points(void *context, const struct points_run *run)
 {
 	const struct scatter scatter = *(const struct scatter *)context;
+	const uint32_t *hash = run->hashes, stride = run->stride;
 
-	(void)slot;
-	for (uint32_t i = 0; i < count; i++)
-		scatter.offsets[hashes[i] >> scatter.run_shift]++;
+	for (uint32_t i = run->count; i > 0; i--, hash += stride)
+		scatter.offsets[*hash >> scatter.run_shift]++;
 }
 
-static void place_points(void *context, uint32_t slot, const uint32_t *hashes, uint32_t count)
+static void place_points(void *context, const struct points_run *run)
 {
 	const struct scatter scatter = *(const struct scatter *)context;
+	const uint32_t *next = run->hashes, stride = run->stride, slot = run->slot;
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t hash = hashes[i];
+	for (uint32_t i = run->count; i > 0; i--, next += stride) {
+		uint32_t hash = *next;
 		uint32_t place = scatter.starts[hash >> scatter.prefix_shift] +
 			scatter.offsets[hash >> scatter.run_shift]++;
 
@@ -113,6 +78,9 @@ static void sort_nearly(uint32_t *words, uint32_t count)
 }
 
 const struct ring_kernels KERNELS = {
+	.lanes = LANES,
+	.lane_stride = LANE_STRIDE,
+	.point_stride = POINT_STRIDE,
 	.fill = fill,
 	.count = count_points,
 	.place = place_points,
