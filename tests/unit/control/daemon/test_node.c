@@ -243,7 +243,11 @@ static void all_down_says_no_backend(void)
 		char address[16];
 
 		snprintf(address, sizeof(address), "10.0.0.%c", letter);
-		at = strstr(text, address) + strlen(address);
+		at = strstr(text, address);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+		if (at == NULL)
+			return;
+		at += strlen(address);
 		memmove(at + 13, at, strlen(at) + 1);
 		memcpy(at, ", state: down", 13);
 	}
