@@ -383,9 +383,16 @@ static bool is_plain_list(const struct output_shape *shape, const json_t *result
 static int print_for_people(
 	FILE *out, const struct output_shape *shape, const json_t *result, bool wide)
 {
-	if (is_plain_list(shape, result))
-		return print_table(out, shape->columns, json_object_get(result, shape->rows), wide);
-	return print_fields(out, shape, result, wide);
+	const json_t *total = json_object_get(result, "total");
+	int error;
+
+	if (!is_plain_list(shape, result))
+		return print_fields(out, shape, result, wide);
+	error = print_table(out, shape->columns, json_object_get(result, shape->rows), wide);
+	if (error || total == NULL)
+		return error;
+	fputc('\n', out);
+	return print_field(out, "total", total, 0, wide);
 }
 
 int output_result(

@@ -42,8 +42,8 @@ json "one backend" 0 '.state == "drain" and .tags == ["eu", "nvme"]' backend sho
 json "rings are shared where they are equal" 0 \
 	'(.rings | length) == 2 and ([.rings[].name] | sort) == ["web", "web+nvme"] and .total.workers == 2
 	 and .total.node_bytes == 2 * .total.worker_bytes and all(.rings[]; .usable == .backends - 1)' ring list
-run 0 ring list -o wide && grep -q 'AS V1' "$work/out"
-result $? "wide tables show more"
+run 0 ring list -o wide && grep -q 'AS V1' "$work/out" && grep -q '^  v1 node  *[0-9.]* KiB$' "$work/out"
+result $? "wide tables show more, and the total"
 run 0 pool list -o name && [ "$(cat "$work/out")" = web ]
 result $? "names alone"
 json "the ring of the node" 0 '.pool == "web" and .points == 800' ring show web
