@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pipeline: a burst of packets in, a verdict for each out. Read this first.
 //
-//	parse -> classify -> hash -> flow table -> select -> encap -> next hop
+//	parse -> hash -> classify -> flow table -> select -> encap -> next hop
 //
 // Each stage is one function over the whole burst, so that memory is prefetched for all packets before it is needed
 // for the first. Nothing here allocates, locks, logs, or makes a system call.

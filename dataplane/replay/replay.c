@@ -45,6 +45,11 @@ struct replay {
 
 static int fail(struct replay *replay, int code, const char *path, const char *what)
 {
+	size_t length = strlen(path);
+
+	// libpcap names the file itself now and then.
+	if (strncmp(what, path, length) == 0 && strncmp(what + length, ": ", 2) == 0)
+		what += length + 2;
 	snprintf(replay->error->text, sizeof(replay->error->text), "%.100s: %.80s", path, what);
 	return code;
 }
@@ -67,10 +72,9 @@ static void *read_file(const char *path, uint64_t *ret_bytes)
 
 	if (file == NULL)
 		return NULL;
-	if (fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode))
+	// A device or a pipe has no size; it reads as an empty image, and snapshot_open() says so.
+	if (fstat(fileno(file), &status) == 0)
 		memory = allocate(SNAPSHOT_ALIGN, (uint64_t)status.st_size + 1);
-	else
-		errno = EINVAL;
 	if (memory != NULL &&
 		fread(memory, 1, (size_t)status.st_size, file) != (size_t)status.st_size) {
 		free(memory);

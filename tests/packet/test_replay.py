@@ -112,6 +112,28 @@ def check_answers(answers):
           and too_big["icmp.mtu"] == ["1480"], "too big", too_big)
 
 
+def check_inputs(command, folder):
+    """The other format of captures gives the same output; bad inputs give one clear line and leave the output alone."""
+    ng, out = os.path.join(folder, "in.pcapng"), os.path.join(folder, "ng.pcap")
+    subprocess.run(["tshark", "-r", command[2], "-F", "pcapng", "-w", ng], check=True, capture_output=True)
+    subprocess.run([*command[:2], ng, out, *command[4:]], check=True, capture_output=True)
+    with open(command[3], "rb") as one, open(out, "rb") as two:
+        check(one.read() == two.read(), "pcapng is read like pcap", {})
+    cut = os.path.join(folder, "cut.img")
+    with open(command[5], "rb") as image, open(cut, "wb") as to:
+        to.write(image.read()[:-1])
+    for captured, snapshot, expected in (
+            (os.path.join(folder, "none.pcap"), command[5], "none.pcap: No such file or directory"),
+            (command[5], command[5], "snapshot.img: unknown file format"),
+            (command[2], "/dev/null", "/dev/null: "),
+            (command[2], cut, "cut.img: ")):
+        bad = subprocess.run([*command[:2], captured, out + ".bad", "--snapshot", snapshot, *command[6:]],
+                             capture_output=True, text=True, check=False)
+        check(bad.returncode == 1 and expected in bad.stderr and bad.stderr.count("\n") == 1,
+              f"an error that says {expected}, not {bad.stderr}", {})
+        check(not os.path.exists(out + ".bad"), "no output of a replay that could not begin", {})
+
+
 def main(case, dataplane, lua):
     if shutil.which("tshark") is None:
         print("tshark is not here")
@@ -129,6 +151,7 @@ def main(case, dataplane, lua):
         subprocess.run(command[:3] + [again] + command[4:], check=True, capture_output=True)
         with open(path[1], "rb") as one, open(again, "rb") as two:
             check(one.read() == two.read(), "a second replay gives the same bytes", {})
+        check_inputs(command, folder)
     counts = dict(line.rsplit(" ", 1) for line in report.splitlines() if line.count(" ") < 3)
     forwarded = [packet for packet in sent if is_forwarded(packet)]
     check(len(forwarded) == 300 and len(seen) == 304, "number of packets", counts)
