@@ -152,6 +152,39 @@ static void it_starts_answers_and_stops_on_sigterm(void)
 	close(fd);
 }
 
+// Tells whether a line stands in /proc/PID/status.
+static bool status_says(pid_t pid, const char *wanted)
+{
+	char path[64], line[256];
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "r");
+	while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL)
+		found = strncmp(line, wanted, strlen(wanted)) == 0;
+	if (file != NULL)
+		fclose(file);
+	return found;
+}
+
+static void privileges_are_given_up_before_it_is_ready(void)
+{
+	struct process process = start();
+	int fd = client_connect(run_dir);
+	struct ipc_status status;
+
+	// It answers once it serves, and it serves after they are gone.
+	CU_ASSERT_EQUAL(client_status(fd, &status), 0);
+	CU_ASSERT_TRUE(status_says(process.pid, "NoNewPrivs:\t1"));
+	CU_ASSERT_TRUE(status_says(process.pid, "CapEff:\t0000000000000000"));
+#ifndef __SANITIZE_ADDRESS__
+	CU_ASSERT_TRUE(status_says(process.pid, "Seccomp:\t2"));
+#endif
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0);
+	close(fd);
+}
+
 static void snapshot_and_gates_come_back_after_kill_9(void)
 {
 	struct ipc_gate gate = {.pool = 1, .salt = 0x5a170001u, .threshold = 12345};
@@ -582,6 +615,7 @@ static void faults_at_start_are_one_clear_line(void)
 
 static const struct test_case cases[] = {
 	{"it_starts_answers_and_stops_on_sigterm", it_starts_answers_and_stops_on_sigterm},
+	{"privileges_are_given_up_before_it_is_ready", privileges_are_given_up_before_it_is_ready},
 	{"snapshot_and_gates_come_back_after_kill_9", snapshot_and_gates_come_back_after_kill_9},
 	{"flows_stay_with_their_backends_over_kill_9", flows_stay_with_their_backends_over_kill_9},
 	{"damaged_files_do_not_keep_it_from_starting", damaged_files_do_not_keep_it_from_starting},
