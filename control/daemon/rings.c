@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <systemd/sd-daemon.h>
 #include <time.h>
 
 static void image_drop(struct rings_image *image)
@@ -314,6 +315,8 @@ int rings_build(struct rings *rings, const struct rings *previous)
 		if (ring->image == NULL) {
 			ring->image = image_build(ring);
 			rings->built++;
+			// Millions of points take seconds: the watchdog must not take that for a hang.
+			sd_notify(0, "WATCHDOG=1");
 		}
 		if (ring->image == NULL)
 			return -ENOMEM;
