@@ -43,6 +43,8 @@ int node_shares_set(struct node *node, const struct node_share *shares, uint32_t
 	memcpy(node->shares, shares, count * sizeof(*shares));
 	node->share_count = count;
 	node_shares_apply(node, node->now.document);
+	// Also while no dataplane answers: what is explained then is what it will be told.
+	node_thresholds_set(&node->now);
 	return node_push(node, PUSH_MS);
 }
 

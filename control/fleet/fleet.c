@@ -343,6 +343,18 @@ static int thread_start(struct fleet *fleet)
 	return rc;
 }
 
+// The store's word goes before what was kept here: a crash may have come between the two. Only without it the copy
+// counts, and nothing moves then.
+static void first_read(struct fleet *fleet)
+{
+	char error[STORE_ERROR_BYTES];
+
+	if (fleet_cutovers_read(fleet->store, &fleet->taken, error) == 0)
+		return;
+	fprintf(stderr, "<4>fleet: %s: goes on with the shares known last\n", error);
+	cache_read(fleet, &fleet->taken);
+}
+
 int fleet_open(const struct config_node *config, struct fleet **ret, char *ret_error)
 {
 	struct fleet *fleet = calloc(1, sizeof(*fleet));
@@ -359,7 +371,7 @@ int fleet_open(const struct config_node *config, struct fleet **ret, char *ret_e
 	if (rc == 0 && (fleet->to_daemon < 0 || fleet->to_thread < 0 || fleet->conductor == NULL))
 		rc = -ENOMEM;
 	if (rc == 0) {
-		cache_read(fleet, &fleet->taken);
+		first_read(fleet);
 		rc = thread_start(fleet);
 	}
 	if (rc < 0) {

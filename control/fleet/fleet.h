@@ -11,7 +11,7 @@
 
 struct fleet;
 
-// Loads the last known cutovers, and starts the thread. config: must outlive the fleet.
+// Reads the cutovers (without the store: those known last), and starts the thread. config: must outlive the fleet.
 // Returns 0 or -errno; ret_error: STORE_ERROR_BYTES.
 int fleet_open(const struct config_node *config, struct fleet **ret, char *ret_error);
 
