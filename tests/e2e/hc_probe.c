@@ -48,7 +48,7 @@ static int connect_marked(const char *address, int port)
 {
 	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
 	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-	const struct timeval patience = {.tv_sec = 2};
+	const struct timeval patience = {.tv_sec = 5};
 	const unsigned mark = MARK;
 	__u8 bytes[16];
 	int family = parse(address, bytes);

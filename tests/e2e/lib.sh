@@ -11,13 +11,15 @@
 # mounts, sockets and files live there, and every process does too; when the script ends, is interrupted or killed, the
 # kernel takes all of it back. Nothing has to be undone, so nothing can be forgotten.
 #
-# Settings: E2E_BUILD (build directory), E2E_KEEP=DIR (copy the logs there), E2E_SHELL=1 (a shell inside on failure).
+# Settings: E2E_BUILD (build directory), E2E_KEEP=DIR (copy the logs there), E2E_SHELL=1 (a shell inside on failure),
+# E2E_PATIENCE (factor of all waits).
 
 set -euo pipefail
 
 E2E_SOURCE=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 E2E_BUILD=${E2E_BUILD:-$E2E_SOURCE/build}
 E2E_WORK=/run/e2e # inside the sandbox, on its own tmpfs
+E2E_PATIENCE=${E2E_PATIENCE:-5}
 E2E_TOOLS="ip tc ethtool nsenter unshare setpriv nginx jq"
 
 e2e_count=0
@@ -118,9 +120,10 @@ finish() {
 	exit 1
 }
 
-# wait_for SECONDS COMMAND...: until the command succeeds. Facts, not sleeps.
+# wait_for SECONDS COMMAND...: until the command succeeds. Facts, not sleeps. SECONDS are those of a machine of its own; one
+# that others use gets E2E_PATIENCE times as many.
 wait_for() {
-	local deadline=$((${EPOCHREALTIME%.*} + $1)) output
+	local deadline=$((${EPOCHREALTIME%.*} + $1 * E2E_PATIENCE)) output
 	output=$(mktemp "$E2E_WORK/wait.XXXXXX") # waits nest
 	shift
 	until "$@" > "$output" 2>&1; do

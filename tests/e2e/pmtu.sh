@@ -14,7 +14,7 @@ start_balancer
 # upload ADDRESS: 1 MiB in full-size segments.
 upload() {
 	head -c 1048576 /dev/zero |
-		on c curl -s --max-time 10 -X POST -H Expect: --data-binary @- -o /dev/null -w '%{http_code} %{size_upload}\n' "http://$1/"
+		on c curl -s --max-time 60 -X POST -H Expect: --data-binary @- -o /dev/null -w '%{http_code} %{size_upload}\n' "http://$1/"
 }
 upload_passes() {
 	local result

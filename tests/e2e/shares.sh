@@ -18,7 +18,7 @@ explained_as_seen() {
 	local explained seen source=$1 target=$3
 	[[ $1 != *:* ]] || { source="[$1]" target="[$3]"; }
 	explained=$(ringway explain tcp "$source:$2" "$target:80" --json | jq -r '.backend.name // .backend')
-	seen=$(on c curl -s --max-time 5 --interface "$1" --local-port "$2" "http://$target/")
+	seen=$(on c curl -s --max-time 20 --interface "$1" --local-port "$2" "http://$target/")
 	echo "explained $explained, seen $seen"
 	[ -n "$seen" ] && [ "$explained" = "$seen" ]
 }

@@ -150,7 +150,7 @@ start_server() {
 }
 
 server_answers() {
-	[ "$(on "b$1" curl -s --max-time 2 "http://$VIP4:$2/")" = "b$1" ]
+	[ "$(on "b$1" curl -s --max-time 5 "http://$VIP4:$2/")" = "b$1" ]
 }
 
 # make_network BACKENDS PORT...: everything but the balancer's programs.

@@ -44,7 +44,7 @@ def ask(arguments):
     source, _, source_port = arguments.source.rpartition("@")
     client = socket.socket(family_of(host), socket.SOCK_DGRAM)
     client.bind((source or source_port, int(source_port) if source else 0))
-    client.settimeout(2)
+    client.settimeout(5)
     names, data = set(), payload(arguments)
     for _ in range(arguments.count):
         client.sendto(data, (host, int(port)))

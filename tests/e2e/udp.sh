@@ -109,7 +109,7 @@ ip -n r link set dev clients mtu 1300
 fetch() {
 	local i
 	for i in 1 2 3 4 5 6; do
-		on c curl -s --max-time 10 --interface "$2$i" -o /dev/null -w '%{size_download}\n' "http://$1/file"
+		on c curl -s --max-time 60 --interface "$2$i" -o /dev/null -w '%{size_download}\n' "http://$1/file"
 	done | sort | uniq -c | grep -E '^ *6 8388608$'
 }
 check "IPv4: six downloads of 8 MiB through a link of MTU 1300" fetch "$VIP4" 198.51.100.
