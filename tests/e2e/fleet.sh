@@ -105,7 +105,7 @@ sleep 3
 other=$([ "$conductor" = w1 ] && echo w2 || echo w1)
 ok "without the store every node stays where it is" [ "$(share_of "$other")" -gt 0 ]
 start_daemon "$conductor" # without its store: from the run directory
-until_true 10 at "$conductor" status
+until_true 30 at "$conductor" status # it looks for the store twice, 5 s each
 ok "a daemon that starts without the store keeps its share" [ "$(share_of "$conductor")" != "" ]
 ok "rollback on one node works without the store" at "$other" cutover rollback web --local --reason "store is down"
 ok "it is at 0 there" [ "$(share_of "$other")" = 0 ]
