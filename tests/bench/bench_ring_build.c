@@ -108,6 +108,7 @@ struct figures {
 	uint64_t build;
 	uint64_t v1_way;
 	uint64_t change;
+	uint64_t resolve;
 };
 
 static struct figures bench_size(
@@ -133,7 +134,7 @@ static struct figures bench_size(
 		resolve[i] = round.resolve;
 		change[i] = time_change(&set, changed);
 	}
-	struct figures ret = {best(build), best(way), best(change)};
+	struct figures ret = {best(build), best(way), best(change), best(resolve)};
 
 	printf("v%d %5u x %-5u  build %9.3f ms (%5.2f ns/point)  write %8.3f ms  resolve %7.3f ms  "
 	       "change of one %7.3f ms  v1's way %9.3f ms\n",
@@ -218,6 +219,8 @@ int main(void)
 	check_bar("v1's way / full build", (double)full.v1_way / (double)full.build, 25, true);
 	check_bar("full build / change of one member", (double)full.build / (double)full.change, 30,
 		true);
+	check_bar(
+		"resolve with half of the members down, ms", (double)full.resolve / 1e6, 5, false);
 	for (unsigned i = 0; i < 3; i++) {
 		char what[64];
 
