@@ -9,9 +9,9 @@
 
 #define BURST_MAX 32u
 
-// An index beyond this many bytes is not in the first-level cache beside a neighbour; smaller ones are, and the
-// prefetch pass then costs more than it hides.
-#define INDEX_HOT_BYTES 16384u
+// An index beyond this many bytes is asked for ahead: 0.3 ns a lookup when it is in the first-level cache anyway, and
+// half of the cost of a lookup when it is in none. A smaller index hardly ever is in none.
+#define INDEX_HOT_BYTES 4096u
 
 // Hides a value from the compiler, so that it does not make vectors of a loop: -O3 does, for runs of five.
 #define KEEP_SCALAR(value) __asm__("" : "+r"(value))
@@ -127,8 +127,11 @@ static inline __attribute__((always_inline)) void find_runs(const struct ring *r
 	struct line line = index_line(header);
 
 	if ((size_t)header->index_width << header->prefix_bits > INDEX_HOT_BYTES) {
+		const uint8_t *index = ring->index;
+		size_t width = header->index_width;
+
 		for (unsigned i = 0; i < count; i++)
-			ring_v3_prefetch(ring, ring_hashes[i]);
+			__builtin_prefetch(index + (ring_hashes[i] >> shift) * width);
 	}
 	for (unsigned i = 0; i < count; i++) {
 		struct ring_v3_run run = header->index_width == sizeof(uint16_t)

@@ -21,6 +21,8 @@ static inline uint32_t choose(const uint64_t *usable, uint32_t own, uint32_t nex
 {
 	uint32_t mask = 0 - (uint32_t)(usable[own / 64] >> own % 64 & 1);
 
+	// Hidden, or clang makes the branch again.
+	__asm__("" : "+r"(mask));
 	return (own & mask) | (next & ~mask);
 }
 
