@@ -424,10 +424,11 @@ const struct cli_command cli_commands[] = {
 		.summary = "compute what a cutover would do; change nothing",
 		.details =
 			"Reads a cutover.yaml (docs/cutover.md) and measures both rings: churn by exact "
-			"arithmetic, balance before and after, memory, the surge of origin traffic of each "
-			"step, the largest safe step, soak times. The plan is bound to the node's "
+			"arithmetic (--traffic weighs it by a sample of flows, too), balance before and "
+			"after, memory, the surge of origin traffic of each step, the largest safe step, soak times. The plan is bound to the node's "
 			"generation; `cutover stage PLAN` takes it while that stands.",
-		.options = CLI_BIT(CLI_FILE) | CLI_BIT(CLI_FLOWS) | CLI_BIT(CLI_POOLS_FILE),
+		.options = CLI_BIT(CLI_FILE) | CLI_BIT(CLI_FLOWS) | CLI_BIT(CLI_POOLS_FILE) |
+			CLI_BIT(CLI_TRAFFIC),
 		.answers = ANSWER(NOT_FOUND) | ANSWER(INVALID) | ANSWER(REFUSED),
 		.run = cutover_plan_run,
 	},

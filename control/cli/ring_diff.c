@@ -2,10 +2,10 @@
 // `ringway ring diff A B`: what moves between two rings, exactly, for each backend, and why.
 #include "control/cli/request.h"
 #include "control/cli/ring_ref.h"
+#include "control/cli/traffic.h"
 #include "control/ring/walk.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,8 +101,9 @@ static int compare_rings(struct comparison *c)
 	return error;
 }
 
-static void weigh(struct comparison *c, uint32_t hash, double weight)
+static void weigh(void *context, uint32_t hash, double weight)
 {
+	struct comparison *c = context;
 	uint32_t from = ring_lookup(&c->a->view, hash), to = ring_lookup(&c->b->view, hash);
 
 	c->traffic += weight;
@@ -117,37 +118,10 @@ static void weigh(struct comparison *c, uint32_t hash, double weight)
 		c->pairs[to].traffic_gained += weight;
 }
 
-// Reads the sample: a ring hash and, if it is not 1, a weight on each line.
 static enum answer read_traffic(struct cli *cli, struct comparison *c)
 {
-	const char *path = cli->value[CLI_TRAFFIC];
-	FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-	enum answer answer = ANSWER_DONE;
-	unsigned long number = 0;
-	char line[128];
+	enum answer answer = traffic_read(cli, weigh, c);
 
-	if (in == NULL)
-		return cli_fail(cli, answer_of_errno(errno), "%s: %s", path, strerror(errno));
-	while (answer == ANSWER_DONE && fgets(line, sizeof(line), in) != NULL) {
-		double weight = 1;
-		uint64_t hash;
-		int read, used = 0;
-
-		number++;
-		if (line[0] == '#' || line[strspn(line, " \t\r\n")] == '\0')
-			continue;
-		read = sscanf(line, "%" SCNi64 "%n %lf%n", (int64_t *)&hash, &used, &weight, &used);
-		if (read < 1 || hash > UINT32_MAX || !(weight >= 0 && weight < 1e18) ||
-			line[used + (int)strspn(line + used, " \t\r\n")] != '\0')
-			answer = cli_fail(cli, ANSWER_INVALID,
-				"%s:%lu: a line is a ring hash (0..4294967295 or hexadecimal with 0x) and "
-				"a weight",
-				path, number);
-		else
-			weigh(c, (uint32_t)hash, weight);
-	}
-	if (in != stdin)
-		fclose(in);
 	c->sampled = answer == ANSWER_DONE && c->traffic > 0;
 	return answer;
 }

@@ -260,7 +260,33 @@ struct pairs {
 	struct plan plan;
 };
 
-static void pair_measure(const struct document *document, const char *pool, struct pair *pair)
+// The backend id behind a hash; RING_NO_OWNER when there is none.
+static uint32_t pick(const struct ring *ring, uint32_t hash)
+{
+	uint32_t owner = ring_lookup(ring, hash);
+
+	return owner == RING_NO_OWNER ? owner : ring_member(ring, owner);
+}
+
+// The part of a sample's weight whose backend changes. traffic: hash, weight, hash, weight. NAN without a sample.
+static double churn_weighted(
+	const struct ring *before, const struct ring *after, const json_t *traffic)
+{
+	double all = 0, moved = 0;
+
+	for (size_t i = 0; i + 1 < json_array_size(traffic); i += 2) {
+		uint32_t hash = (uint32_t)json_integer_value(json_array_get(traffic, i));
+		double weight = json_number_value(json_array_get(traffic, i + 1));
+
+		all += weight;
+		if (pick(before, hash) != pick(after, hash))
+			moved += weight;
+	}
+	return all > 0 ? moved / all : NAN;
+}
+
+static void pair_measure(
+	const struct document *document, const char *pool, const json_t *traffic, struct pair *pair)
 {
 	const struct ring *before = pair->before->ring, *after = pair->after->ring;
 	struct plan_ring *ret = &pair->measured;
@@ -269,7 +295,7 @@ static void pair_measure(const struct document *document, const char *pool, stru
 	ret->services = pair->before->service_count;
 	ret->affinity = worst_affinity(document, pool);
 	ret->churn = (double)ring_churn(before, after, NULL, NULL) / (double)RING_CIRCLE;
-	ret->churn_traffic = NAN;
+	ret->churn_traffic = churn_weighted(before, after, traffic);
 	balance_measure(document, pair->before, &ret->before);
 	balance_measure(document, pair->after, &ret->after);
 	ret->bytes_before = before->header->bytes;
@@ -277,7 +303,8 @@ static void pair_measure(const struct document *document, const char *pool, stru
 	ret->build_ns = pair->after->build_ns;
 }
 
-static void pairs_measure(const struct node_preview *preview, const char *pool, struct pairs *ret)
+static void pairs_measure(const struct node_preview *preview, const char *pool,
+	const json_t *traffic, struct pairs *ret)
 {
 	const struct document *document = node_preview_document(preview);
 	const struct node_ring *rings;
@@ -294,7 +321,7 @@ static void pairs_measure(const struct node_preview *preview, const char *pool, 
 				continue;
 			pair->before = &rings[i];
 			pair->after = &rings[k];
-			pair_measure(document, pool, pair);
+			pair_measure(document, pool, traffic, pair);
 			ret->rings[ret->count++] = pair->measured;
 			break;
 		}
@@ -316,12 +343,16 @@ static json_t *ring_json(const struct document *document, const struct pair *pai
 {
 	const struct plan_ring *ring = &pair->measured;
 
-	return json_pack("{s:s, s:I, s:f, s:o, s:o, s:I, s:I, s:I}", "tags", ring->name, "services",
-		(json_int_t)ring->services, "churn", ring->churn, "before",
+	json_t *ret = json_pack("{s:s, s:I, s:f, s:o, s:o, s:I, s:I, s:I}", "tags", ring->name,
+		"services", (json_int_t)ring->services, "churn", ring->churn, "before",
 		balance_json(document, pair->before->ring, &ring->before), "after",
 		balance_json(document, pair->after->ring, &ring->after), "worker_bytes_before",
 		(json_int_t)ring->bytes_before, "worker_bytes_after", (json_int_t)ring->bytes_after,
 		"build_ns", (json_int_t)ring->build_ns);
+
+	if (!isnan(ring->churn_traffic))
+		json_object_set_new(ret, "churn_traffic", json_real(ring->churn_traffic));
+	return ret;
 }
 
 static json_t *datacenters_json(const struct cutover_spec *spec, uint32_t stage)
@@ -425,7 +456,7 @@ static enum answer measure(struct server_call *call, struct cutover_spec *spec, 
 	config_pools_free(members);
 	if (preview == NULL)
 		return call->answer;
-	pairs_measure(preview, spec->pool, pairs);
+	pairs_measure(preview, spec->pool, json_object_get(call->request->args, "traffic"), pairs);
 	struct plan_input input = {
 		.spec = spec,
 		.rings = pairs->rings,

@@ -192,5 +192,24 @@ node_digest=$("$ringway" ring list --json | jq -r '.rings[] | select(.name == "w
 json "and the repaired one" 0 ".spec_digest == \"$node_digest\"" ring show web
 json "which another fresh one is not" 0 '.churn_share > 0.01' ring diff web web@v3:15
 
+cat >"$work/cutover.yaml" <<-END
+	pool: web
+	to: {version: v2, points: 8}
+	datacenters: [$(sed -n 's/^datacenter: *//p' "$work/node.yaml")]
+	stages: [{datacenters: all, steps: [10%, 100%], min_soak: 10s}]
+END
+# Every 65,536th hash of the circle, all of one weight: the weighted churn is the exact one within sampling error.
+seq 0 65536 4294967295 >"$work/sample"
+json "a plan weighs its churn by a sample of flows" 0 \
+	'all(.rings[]; .churn > 0.3 and (.churn - .churn_traffic | fabs) < 0.01)' \
+	cutover plan -f "$work/cutover.yaml" --traffic "$work/sample"
+# All the traffic is one flow: it moves or it does not.
+echo "0x80000000 5" >"$work/sample"
+json "and one flow is all or nothing" 0 'all(.rings[]; .churn_traffic == 0 or .churn_traffic == 1)' \
+	cutover plan -f "$work/cutover.yaml" --traffic "$work/sample"
+echo "nonsense" >"$work/sample"
+run 7 cutover plan -f "$work/cutover.yaml" --traffic "$work/sample" && grep -q 'sample:1: ' "$work/err"
+result $? "a bad sample is refused with its line"
+
 stop -TERM
 finish
