@@ -89,6 +89,13 @@ downloads_run() {
 	download_report "$1" | jq -e --argjson count "$2" '.open + .complete == $count and .broken == 0 and .stalled == 0'
 }
 
+# downloads_get NAME BYTES: so many more come from now on, or all of them are complete.
+downloads_get() {
+	local wanted
+	wanted=$(($(download_report "$1" | jq .bytes) + $2))
+	wait_for 30 eval "download_report '$1' | jq -e '.bytes >= $wanted or .open == 0'"
+}
+
 # start_balancer: four backends with decapsulation, the dataplane, ringwayd, and the configuration applied.
 start_balancer() {
 	local i
