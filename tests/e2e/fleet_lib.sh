@@ -23,7 +23,9 @@ ok() { # NAME COMMAND...: one line of TAP
 	local name=$1
 	shift
 	number=$((number + 1))
-	if "$@"; then echo "ok $number - $name"; else echo "not ok $number - $name"; failed=1; fi
+	# What the command says is a comment of its line: stdout is TAP.
+	if "$@" >"$dir/said"; then echo "ok $number - $name"; else echo "not ok $number - $name"; failed=1; fi
+	sed 's/^/# /' "$dir/said"
 }
 
 free_port() {
