@@ -246,6 +246,7 @@ begun=${EPOCHREALTIME/./}
 run_at cutover rollback web --reason "to show it"
 echo "took $(((${EPOCHREALTIME/./} - begun) / 1000)) ms"
 must "every dataplane is at 0" thresholds_are_zero
+run_at cutover wait web --for=state=ROLLED_BACK --timeout 60
 run_at cutover discard web --yes --reason demo
 wait_for 30 one_ring_everywhere
 
