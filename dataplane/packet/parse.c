@@ -132,6 +132,17 @@ static bool fragment_is_sound(
 		packet->key.protocol != WIRE_PROTO_TCP;
 }
 
+// What follows the IP header of a sound fragment: only the first one has ports.
+static unsigned parse_fragment_payload(struct packet *packet, unsigned offset)
+{
+	if (offset == 0)
+		return parse_l4(packet);
+	packet->flags |= PACKET_FRAGMENT_LATER;
+	packet->payload_offset = packet->l4_offset;
+	packet->l4_offset = 0;
+	return PARSE_FINE;
+}
+
 static unsigned parse_fragment4(struct packet *packet, const struct wire_ip4 *ip, unsigned header)
 {
 	unsigned word = be16toh(ip->fragment_be);
@@ -143,12 +154,7 @@ static unsigned parse_fragment4(struct packet *packet, const struct wire_ip4 *ip
 	if (offset + packet->l3_length > UINT16_MAX ||
 		!fragment_is_sound(packet, offset, packet->l3_length - header, word & WIRE_IP4_MF))
 		return DROP_fragment_bounds;
-	if (offset == 0)
-		return parse_l4(packet);
-	packet->flags |= PACKET_FRAGMENT_LATER;
-	packet->payload_offset = packet->l4_offset;
-	packet->l4_offset = 0;
-	return PARSE_FINE;
+	return parse_fragment_payload(packet, offset);
 }
 
 static unsigned parse_ip4(struct packet *packet)
@@ -213,12 +219,7 @@ static unsigned parse_chain6(struct packet *packet, const struct wire_ip6 *ip)
 	packet->fragment_id = chain.fragment_id;
 	if (!fragment_is_sound(packet, offset, packet->l3_length - chain.fragment_data, more))
 		return DROP_fragment_bounds;
-	if (offset == 0)
-		return parse_l4(packet);
-	packet->flags |= PACKET_FRAGMENT_LATER;
-	packet->payload_offset = packet->l4_offset;
-	packet->l4_offset = 0;
-	return PARSE_FINE;
+	return parse_fragment_payload(packet, offset);
 }
 
 static unsigned parse_ip6(struct packet *packet)
