@@ -120,11 +120,29 @@ struct ipc_explained {
 	uint64_t generation;
 };
 
-// Traces: 1 of 2^shift new flows by flow hash, so that every node samples the same flows.
+// Traces: 1 of 2^shift flows that need a backend, by flow hash, so that every node samples the same flows.
 struct ipc_trace_set {
 	struct ipc_header header;
 	uint32_t enabled;
 	uint32_t shift; // 0..31
+};
+
+// How the flow table answered before the rings were asked.
+enum ipc_trace_table {
+	IPC_TRACE_MISS = 0,      // it did not know the flow
+	IPC_TRACE_HIT_OTHER = 2, // another worker's knew it: the flow keeps its backend
+	IPC_TRACE_STALE = 3,     // it knew a backend that is down or gone
+};
+
+// What became of the flow's entry.
+enum ipc_trace_entry {
+	IPC_TRACE_NOT_STORED = 0, // the service keeps no flows
+	IPC_TRACE_INSERTED = 1,
+	IPC_TRACE_OVER_EXPIRED = 2,  // over an entry past its time
+	IPC_TRACE_OVER_UNPROVEN = 3, // evicted a flow that had shown a SYN alone
+	IPC_TRACE_OVER_OLDEST = 4,   // evicted the oldest flow of a full bucket
+	IPC_TRACE_REFUSED = 5,       // the bucket is full of flows that are worth more
+	IPC_TRACE_REWRITTEN = 6,     // its own entry, for the new backend
 };
 
 struct ipc_trace {
@@ -138,9 +156,10 @@ struct ipc_trace {
 	uint32_t backend;
 	uint64_t threshold;
 	uint8_t uses_new;
-	uint8_t table; // 0 miss, 1 hit, 2 hit in another worker's
+	uint8_t table; // enum ipc_trace_table
 	uint8_t worker;
-	uint8_t reserved[5];
+	uint8_t entry; // enum ipc_trace_entry
+	uint8_t reserved[4];
 };
 
 struct ipc_traces {

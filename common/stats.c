@@ -147,3 +147,11 @@ const char *stats_drop_stage(enum drop_reason reason)
 {
 	return drops[reason].stage;
 }
+
+const char *stats_startup_name(enum startup_phase phase)
+{
+	static const char *const names[STARTUP_PHASES] = {
+		"eal", "ports", "flows", "snapshot", "poll"};
+
+	return names[phase];
+}

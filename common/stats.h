@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define STATS_MAGIC       UINT64_C(0x3130535359574752) // "RGWYSS01"
-#define STATS_FORMAT      UINT32_C(1)
+#define STATS_FORMAT      UINT32_C(2)
 #define STATS_LINE        64u
 #define STATS_WORKERS_MAX 64u
 #define STATS_NAME_BYTES  32u
@@ -31,6 +31,16 @@ enum drop_reason {
 	DROP_COUNT,
 };
 #undef DROP
+
+// What a dataplane does before it forwards, in the order of time. The phases add up to startup_ns of its status.
+enum startup_phase {
+	STARTUP_EAL,      // from main() until EAL and what workers share are there
+	STARTUP_PORTS,    // packet buffers, devices
+	STARTUP_FLOWS,    // neighbours, flow tables taken over, this file
+	STARTUP_SNAPSHOT, // the last snapshot and gates, checked and copied for each worker
+	STARTUP_POLL,     // from there to the first poll
+	STARTUP_PHASES,
+};
 
 struct stats_header {
 	uint64_t magic;
@@ -54,10 +64,11 @@ struct stats_header {
 	uint64_t heartbeat_ns; // CLOCK_MONOTONIC, by the main lcore, at least once a second
 	uint64_t generation;   // of the snapshot that all workers use
 	uint64_t tsc_hz;
-	uint64_t flow_entries;   // capacity of each worker's flow table
-	uint64_t hugepage_bytes; // held by the process
-	uint64_t snapshot_bytes; // of one worker's copy
-	uint64_t reserved[8];
+	uint64_t flow_entries;               // capacity of each worker's flow table
+	uint64_t hugepage_bytes;             // held by the process
+	uint64_t snapshot_bytes;             // of one worker's copy
+	uint64_t startup_ns[STARTUP_PHASES]; // all 0 until the first poll
+	uint64_t reserved[3];
 };
 
 // For each service id and worker.
@@ -80,6 +91,11 @@ struct stats_pool {
 	uint64_t aborts_new;
 	uint64_t drops_old; // no usable backend
 	uint64_t drops_new;
+	// The second line, which packets do not touch: new flows, sampled by their hash, for which both rings pick the
+	// same backend, or different ones.
+	uint64_t shadow_same;
+	uint64_t shadow_different;
+	uint64_t reserved[6];
 };
 
 // For each backend id and worker.
@@ -90,9 +106,9 @@ struct stats_backend {
 	uint64_t reserved;
 };
 
-_Static_assert(sizeof(struct stats_service) == 32, "format 1");
-_Static_assert(sizeof(struct stats_pool) == 64, "format 1");
-_Static_assert(sizeof(struct stats_backend) == 32, "format 1");
+_Static_assert(sizeof(struct stats_service) == 32, "format 2");
+_Static_assert(sizeof(struct stats_pool) == 128, "format 2");
+_Static_assert(sizeof(struct stats_backend) == 32, "format 2");
 
 struct stats_geometry {
 	uint32_t worker_count; // 1..STATS_WORKERS_MAX
@@ -136,3 +152,6 @@ const char *stats_counter_text(enum counter counter);
 const char *stats_drop_name(enum drop_reason reason);
 const char *stats_drop_text(enum drop_reason reason);
 const char *stats_drop_stage(enum drop_reason reason);
+
+// "eal", "ports", "flows", "snapshot", "poll".
+const char *stats_startup_name(enum startup_phase phase);

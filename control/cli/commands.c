@@ -659,10 +659,14 @@ const struct cli_command cli_commands[] = {
 		.summary = "how new flows get their backend, as it happens",
 		.details =
 			"One line a flow: what both rings pick, its bucket at the gate and the "
-			"threshold, and where it goes. 1 of 2^K new flows by their hash (K is 6 when "
-			"not given), so that every node of a fleet shows the same flows. Ends with "
-			"--count, --seconds, an hour, or an interrupt; a reader that is killed leaves "
-			"nothing running.",
+			"threshold, where it goes, what the flow table said (miss, hit_other_worker, "
+			"stale_backend) and what became of its entry (inserted, over_expired, "
+			"over_unproven, over_oldest, refused, rewritten, not_stored). 1 of 2^K flows "
+			"by their hash (K is 6 when not given), so that every node of a fleet shows "
+			"the same flows; those that their worker knows need no backend and show "
+			"nothing. Ends with --count, --seconds, an hour, or an interrupt; a reader "
+			"that is killed leaves nothing running. One reader a node: two share the "
+			"traces between them.",
 		.options = CLI_BIT(CLI_SHIFT) | CLI_BIT(CLI_COUNT) | CLI_BIT(CLI_SECONDS) |
 			CLI_BIT(CLI_SERVICE),
 		.run = trace_selections_run,

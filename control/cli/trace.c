@@ -44,14 +44,14 @@ static void print_row(struct cli *cli, const json_t *row)
 		return;
 	}
 	fprintf(cli->out,
-		"%.23s %s %s > %s %s: old %s, new %s, bucket %lld %s %lld -> %s (%s, worker %lld)\n",
+		"%.23s %s %s > %s %s: old %s, new %s, bucket %lld %s %lld -> %s (%s, %s, worker %lld)\n",
 		text_at(row, "time"), text_at(row, "protocol"), text_at(row, "source"),
 		text_at(row, "destination"), text_at(row, "service"), text_at(row, "old_ring_pick"),
 		text_at(row, "new_ring_pick"),
 		(long long)json_integer_value(json_object_get(row, "bucket")),
 		json_is_true(json_object_get(row, "uses_new")) ? "<" : ">=",
 		(long long)json_integer_value(json_object_get(row, "threshold")),
-		text_at(row, "backend"), text_at(row, "table"),
+		text_at(row, "backend"), text_at(row, "table"), text_at(row, "entry"),
 		(long long)json_integer_value(json_object_get(row, "worker")));
 }
 

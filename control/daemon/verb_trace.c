@@ -99,12 +99,27 @@ static json_t *name_json(const struct verbs *verbs, enum document_kind kind, uin
 	return name ? json_string(name) : json_null();
 }
 
+static const char *name_at(const char *const *names, size_t count, size_t index)
+{
+	return index < count && names[index] != NULL ? names[index] : "unknown";
+}
+
 static json_t *trace_json(const struct verbs *verbs, const struct ipc_trace *trace)
 {
-	static const char *const tables[] = {"miss", "hit", "hit_other_worker"};
+	static const char *const tables[] = {[IPC_TRACE_MISS] = "miss",
+		[IPC_TRACE_HIT_OTHER] = "hit_other_worker",
+		[IPC_TRACE_STALE] = "stale_backend"};
+	static const char *const entries[] = {[IPC_TRACE_NOT_STORED] = "not_stored",
+		[IPC_TRACE_INSERTED] = "inserted",
+		[IPC_TRACE_OVER_EXPIRED] = "over_expired",
+		[IPC_TRACE_OVER_UNPROVEN] = "over_unproven",
+		[IPC_TRACE_OVER_OLDEST] = "over_oldest",
+		[IPC_TRACE_REFUSED] = "refused",
+		[IPC_TRACE_REWRITTEN] = "rewritten"};
 	const struct flow_key *key = &trace->key;
 
-	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:s, s:i}",
+	return json_pack(
+		"{s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:s, s:s, s:i}",
 		"time", time_json(trace->time_ns), "protocol",
 		key->protocol == IPPROTO_TCP ? "tcp" : "udp", "source",
 		endpoint_json(key->source, key->family, key->source_port_be), "destination",
@@ -115,7 +130,9 @@ static json_t *trace_json(const struct verbs *verbs, const struct ipc_trace *tra
 		name_json(verbs, DOCUMENT_BACKEND, trace->backend_old), "new_ring_pick",
 		name_json(verbs, DOCUMENT_BACKEND, trace->backend_new), "backend",
 		name_json(verbs, DOCUMENT_BACKEND, trace->backend), "table",
-		trace->table < 3 ? tables[trace->table] : "unknown", "worker", (int)trace->worker);
+		name_at(tables, sizeof(tables) / sizeof(tables[0]), trace->table), "entry",
+		name_at(entries, sizeof(entries) / sizeof(entries[0]), trace->entry), "worker",
+		(int)trace->worker);
 }
 
 void verb_trace_read(struct server_call *call)

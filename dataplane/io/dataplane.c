@@ -307,30 +307,44 @@ static void set_clocks(struct dataplane *dataplane)
 		(int64_t)(clock_ns(CLOCK_REALTIME) - packet_ns), __ATOMIC_RELAXED);
 }
 
+// Ends a phase of starting at a moment (CLOCK_MONOTONIC).
+static void end_phase(struct dataplane *dataplane, enum startup_phase phase, uint64_t at_ns)
+{
+	dataplane->startup_ns[phase] = at_ns - dataplane->phase_ns;
+	dataplane->phase_ns = at_ns;
+}
+
 int dataplane_open(struct dataplane *ret, const struct options *options, uint64_t started_ns,
 	char ret_error[static DATAPLANE_ERROR_BYTES])
 {
 	int result;
 
 	ret->options = options;
-	ret->started_ns = started_ns;
+	ret->started_ns = ret->phase_ns = started_ns;
 	result = lock_run_dir(ret, ret_error);
 	if (result == 0)
 		result = make_shared(ret, ret_error);
+	end_phase(ret, STARTUP_EAL, clock_ns(CLOCK_MONOTONIC));
 	if (result == 0)
 		result = open_ports(ret, ret_error);
+	end_phase(ret, STARTUP_PORTS, clock_ns(CLOCK_MONOTONIC));
 	if (result == 0)
 		result = make_pipeline(ret, ret_error);
 	if (result == 0)
 		result = make_workers(ret, ret_error);
 	if (result != 0)
 		return result;
+	end_phase(ret, STARTUP_FLOWS, clock_ns(CLOCK_MONOTONIC));
 	set_clocks(ret);
 	persist_load(ret);
+	end_phase(ret, STARTUP_SNAPSHOT, clock_ns(CLOCK_MONOTONIC));
 	result = launch(ret, ret_error);
-	if (result == 0)
-		announce(ret);
-	return result;
+	if (result != 0)
+		return result;
+	end_phase(ret, STARTUP_POLL, ret->workers[0]->first_poll_ns);
+	memcpy(ret->stats.header->startup_ns, ret->startup_ns, sizeof(ret->startup_ns));
+	announce(ret);
+	return 0;
 }
 
 void dataplane_tick(struct dataplane *dataplane)

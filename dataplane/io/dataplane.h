@@ -35,7 +35,9 @@ struct dataplane {
 	struct rte_mempool *pools[RTE_MAX_NUMA_NODES];
 	void *neighbour_memory;
 	uint64_t neighbour_bytes;
-	uint64_t started_ns;       // CLOCK_MONOTONIC, at main()
+	uint64_t started_ns; // CLOCK_MONOTONIC, at main()
+	uint64_t phase_ns;   // CLOCK_MONOTONIC, when the last phase of starting was over
+	uint64_t startup_ns[STARTUP_PHASES];
 	uint32_t running;          // workers launched
 	uint32_t membership_due_s; // next report to switches that snoop
 	int run_dir_lock;

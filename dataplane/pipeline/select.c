@@ -5,13 +5,13 @@
 
 #include "dataplane/pipeline/pipeline_state.h"
 
-// The hash that gate and ring see for a packet.
+// The hash that gate and ring see for a packet. is_routed: it decides about the packet, so it is counted.
 static uint32_t ring_hash_of(struct pipeline_worker *worker, struct packet *packet,
-	const struct snapshot_service *service)
+	const struct snapshot_service *service, bool is_routed)
 {
 	struct quic_id id = quic_id_of(packet, service);
 
-	if (id.length > 0)
+	if (id.length > 0 && is_routed)
 		count(worker, COUNTER_quic_routed);
 	return selection_ring_hash(&worker->forwarding->snapshot, service, &packet->key,
 		packet->hash, id.bytes, id.length);
@@ -70,8 +70,32 @@ static uint32_t pick_on(const struct snapshot *snapshot, uint32_t ring, uint32_t
 				      : ring_member(&snapshot->rings[ring], owner);
 }
 
+// A trace's word for what flow_table_insert() did; a flow that was found had its trace already.
+static enum ipc_trace_entry entry_of(enum flow_insert insert)
+{
+	static const uint8_t entries[] = {
+		[FLOW_INSERT_FREE] = IPC_TRACE_INSERTED,
+		[FLOW_INSERT_EXPIRED] = IPC_TRACE_OVER_EXPIRED,
+		[FLOW_INSERT_EVICT_UNPROVEN] = IPC_TRACE_OVER_UNPROVEN,
+		[FLOW_INSERT_EVICT_OLDEST] = IPC_TRACE_OVER_OLDEST,
+		[FLOW_INSERT_FOUND] = IPC_TRACE_INSERTED,
+		[FLOW_INSERT_REFUSED] = IPC_TRACE_REFUSED,
+		[FLOW_INSERT_NOT_WORTH_STORING] = IPC_TRACE_NOT_STORED,
+	};
+
+	return (enum ipc_trace_entry)entries[insert];
+}
+
+static bool is_traced(const struct pipeline_worker *worker, const struct packet *packet)
+{
+	uint32_t sample = __atomic_load_n(&worker->pipeline->trace_sample, __ATOMIC_RELAXED);
+
+	return sample != 0 && is_sampled(packet->hash, sample - 1);
+}
+
 static void trace(struct pipeline_worker *worker, const struct packet *packet,
-	const struct snapshot_service *service, const struct selection *selection)
+	const struct snapshot_service *service, const struct selection *selection,
+	enum ipc_trace_table table, enum ipc_trace_entry entry)
 {
 	const struct snapshot *snapshot = &worker->forwarding->snapshot;
 	int64_t offset_ns =
@@ -87,7 +111,9 @@ static void trace(struct pipeline_worker *worker, const struct packet *packet,
 		.backend = packet->backend,
 		.threshold = snapshot_threshold(&snapshot->pools[service->pool]),
 		.uses_new = selection->uses_new,
+		.table = (uint8_t)table,
 		.worker = (uint8_t)worker->index,
+		.entry = (uint8_t)entry,
 	};
 
 	trace_ring_push(&worker->scratch->traces, &record);
@@ -95,11 +121,11 @@ static void trace(struct pipeline_worker *worker, const struct packet *packet,
 
 // What is counted for a new flow, besides its packets.
 static void book_new_flow(struct pipeline_worker *worker, const struct packet *packet,
-	const struct snapshot_service *service, const struct selection *selection)
+	const struct snapshot_service *service, const struct selection *selection,
+	enum ipc_trace_entry entry)
 {
 	const struct snapshot *snapshot = &worker->forwarding->snapshot;
 	struct stats_pool *pool = &worker->stats.pools[service->pool];
-	uint32_t sample = __atomic_load_n(&worker->pipeline->trace_sample, __ATOMIC_RELAXED);
 
 	worker->stats.services[packet->service].new_flows++;
 	worker->stats.backends[packet->backend].new_flows++;
@@ -113,9 +139,13 @@ static void book_new_flow(struct pipeline_worker *worker, const struct packet *p
 			pick_on(snapshot, service->ring_new, packet->ring_hash);
 
 		count(worker, same ? COUNTER_shadow_same : COUNTER_shadow_different);
+		if (same)
+			pool->shadow_same++;
+		else
+			pool->shadow_different++;
 	}
-	if (sample != 0 && is_sampled(packet->hash, sample - 1))
-		trace(worker, packet, service, selection);
+	if (is_traced(worker, packet))
+		trace(worker, packet, service, selection, IPC_TRACE_MISS, entry);
 }
 
 static void book_insert(struct pipeline_worker *worker, enum flow_insert insert)
@@ -147,6 +177,17 @@ static void book_miss(struct pipeline_worker *worker, enum flow_event event)
 		count(worker, COUNTER_flow_miss_non_syn);
 }
 
+// What gate and rings would have said of a flow that has its backend already.
+static void trace_adopted(struct pipeline_worker *worker, struct packet *packet,
+	const struct snapshot_service *service, enum flow_insert insert)
+{
+	struct selection selection;
+
+	packet->ring_hash = ring_hash_of(worker, packet, service, false);
+	selection_pick(&worker->forwarding->snapshot, service, packet->ring_hash, &selection);
+	trace(worker, packet, service, &selection, IPC_TRACE_HIT_OTHER, entry_of(insert));
+}
+
 // Takes over a flow that another worker knows: RSS changed, or a fragment landed here. Returns false when none does.
 static bool adopt_from_others(struct pipeline_worker *worker, struct burst *burst, unsigned place)
 {
@@ -154,6 +195,7 @@ static bool adopt_from_others(struct pipeline_worker *worker, struct burst *burs
 	const struct snapshot_service *service = burst->services[place];
 	struct rate_limit *limit = &worker->scratch->remote_limit;
 	struct flow_idle idle = service_idle(service);
+	enum flow_insert insert;
 	struct flow_entry entry;
 	uint64_t word;
 
@@ -168,7 +210,10 @@ static bool adopt_from_others(struct pipeline_worker *worker, struct burst *burs
 	count(worker, COUNTER_flow_hit_other);
 	packet->backend = flow_word_backend(word);
 	burst->uses_new[place] = flow_word_uses_new(word);
-	book_insert(worker, flow_table_insert_word(worker->flow_table, packet->hash, word, &entry));
+	insert = flow_table_insert_word(worker->flow_table, packet->hash, word, &entry);
+	book_insert(worker, insert);
+	if (is_traced(worker, packet))
+		trace_adopted(worker, packet, service, insert);
 	if (entry.slot != NULL)
 		flow_table_advance(
 			worker->flow_table, &entry, (enum flow_event)burst->events[place], &idle);
@@ -204,7 +249,7 @@ static void store(struct pipeline_worker *worker, struct burst *burst, unsigned 
 		quic_learn(worker, burst, place);
 	// Each flow is counted as new once: when it is stored, or by its SYN when there is no room.
 	if (entry.slot != NULL || event == FLOW_EVENT_SYN)
-		book_new_flow(worker, packet, service, selection);
+		book_new_flow(worker, packet, service, selection, entry_of(insert));
 }
 
 // Takes what was picked for a packet.
@@ -226,7 +271,7 @@ static void take(struct pipeline_worker *worker, struct burst *burst, unsigned p
 	}
 	count(worker, COUNTER_stateless);
 	if (burst->events[place] == FLOW_EVENT_SYN)
-		book_new_flow(worker, packet, service, selection);
+		book_new_flow(worker, packet, service, selection, IPC_TRACE_NOT_STORED);
 }
 
 void select_burst(struct pipeline_worker *worker, struct burst *burst)
@@ -245,7 +290,7 @@ void select_burst(struct pipeline_worker *worker, struct burst *burst)
 		if (!(service->flags & SNAPSHOT_SERVICE_STATELESS) &&
 			(adopt_from_others(worker, burst, i) || quic_follow(worker, burst, i)))
 			continue;
-		packet->ring_hash = ring_hash_of(worker, packet, service);
+		packet->ring_hash = ring_hash_of(worker, packet, service, true);
 		services[count] = service;
 		ring_hashes[count] = packet->ring_hash;
 		places[count++] = (uint8_t)i;
@@ -264,7 +309,7 @@ bool select_again(struct pipeline_worker *worker, struct burst *burst, unsigned 
 	const struct snapshot_service *service = burst->services[place];
 	struct selection selection;
 
-	packet->ring_hash = ring_hash_of(worker, packet, service);
+	packet->ring_hash = ring_hash_of(worker, packet, service, true);
 	selection_pick(&worker->forwarding->snapshot, service, packet->ring_hash, &selection);
 	if (selection.backend == SELECTION_NO_BACKEND) {
 		book_no_backend(worker, packet, service, &selection);
@@ -277,5 +322,7 @@ bool select_again(struct pipeline_worker *worker, struct burst *burst, unsigned 
 	burst->uses_new[place] = selection.uses_new;
 	flow_table_reroute(entry, &choice);
 	count(worker, COUNTER_flow_rerouted);
+	if (is_traced(worker, packet))
+		trace(worker, packet, service, &selection, IPC_TRACE_STALE, IPC_TRACE_REWRITTEN);
 	return true;
 }

@@ -88,13 +88,13 @@ run 0 apply -f "$work/pools.yaml"
 wait $tracer
 [ "$(cat "$work/rc")" = 0 ] && [ "$(jq -s 'length == 100 and all(.[]; .service == "mdns" and .protocol == "udp"
 	and .uses_new == (.bucket < .threshold) and .backend == (if .uses_new then .new_ring_pick else .old_ring_pick end)
-	and (.time | test("^20.*Z$"))) and ([.[] | select(.uses_new)] | length > 25 and length < 75)' "$work/traces")" = true ]
+	and .table == "miss" and .entry == "inserted" and (.time | test("^20.*Z$"))) and ([.[] | select(.uses_new)] | length > 25 and length < 75)' "$work/traces")" = true ]
 result $? "traces show selections as they happen"
 traced=$(head -1 "$work/traces")
 json "and agree with explain" 0 \
 	"$(jq -r '"(.backend.name == \"\(.backend)\" and .bucket == \(.bucket) and .uses_new == \(.uses_new))"' <<<"$traced")" \
 	explain udp $(jq -r '"\(.source) \(.destination)"' <<<"$traced")
-run 0 trace selections --seconds 1 --count 1 && grep -q ' > ' "$work/out" || [ ! -s "$work/out" ]
+run 0 trace selections --seconds 1 --count 1 && grep -q ' > .*(miss, inserted, worker ' "$work/out" || [ ! -s "$work/out" ]
 result $? "people read a line a flow"
 run 0 cutover rollback web
 

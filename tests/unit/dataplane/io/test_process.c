@@ -126,6 +126,28 @@ static struct ipc_result load_generation(int fd, uint64_t generation)
 	return result;
 }
 
+// Phases that add up to the whole, each of which took time.
+static bool startup_adds_up(uint64_t startup_ns)
+{
+	const struct stats_header *header;
+	char path[128];
+	int fd;
+	bool good = true;
+
+	snprintf(path, sizeof(path), "%s/" IPC_STATS_NAME, run_dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	header = mmap(NULL, sizeof(*header), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	if (header == MAP_FAILED)
+		return false;
+	for (int phase = 0; phase < STARTUP_PHASES; phase++) {
+		good = good && header->startup_ns[phase] > 0;
+		startup_ns -= header->startup_ns[phase];
+	}
+	munmap((void *)(uintptr_t)header, sizeof(*header));
+	return good && startup_ns == 0;
+}
+
 static void it_starts_answers_and_stops_on_sigterm(void)
 {
 	struct process process = start();
@@ -141,6 +163,7 @@ static void it_starts_answers_and_stops_on_sigterm(void)
 	CU_ASSERT_EQUAL(status.port_count, 1);
 	CU_ASSERT_EQUAL(status.flow_entries, 4096);
 	CU_ASSERT(status.startup_ns > 1000000);
+	CU_ASSERT(startup_adds_up(status.startup_ns));
 	snprintf(path, sizeof(path), "%s/" IPC_SOCKET_NAME, run_dir);
 	CU_ASSERT_EQUAL(stat(path, &info), 0);
 	CU_ASSERT_EQUAL(info.st_mode & 0777, 0600);

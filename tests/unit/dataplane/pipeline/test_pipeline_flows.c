@@ -467,6 +467,8 @@ static void shadow_comparison_samples_new_flows_of_a_staged_pool(void)
 	CU_ASSERT(same + different > 400 && same + different < 600); // 1 of 8
 	CU_ASSERT(different > 10 * same); // two rings of 20 agree on 1 of 20
 	CU_ASSERT(same > 0);
+	CU_ASSERT_EQUAL(node.workers[0].stats.pools[0].shadow_same, same);
+	CU_ASSERT_EQUAL(node.workers[0].stats.pools[0].shadow_different, different);
 	node_free(&node);
 }
 
@@ -499,6 +501,8 @@ static void traces_sample_the_same_flows_on_every_node(void)
 		CU_ASSERT_EQUAL(traces_b[i].backend, traces_a[i].backend_new);
 		CU_ASSERT_EQUAL(traces_b[i].uses_new, 1);
 		CU_ASSERT_EQUAL(traces_b[i].worker, 1);
+		CU_ASSERT_EQUAL(traces_b[i].table, IPC_TRACE_MISS);
+		CU_ASSERT_EQUAL(traces_b[i].entry, IPC_TRACE_INSERTED);
 		CU_ASSERT_EQUAL(traces_a[i].time_ns, a.workers[0].now_ns + 500);
 	}
 	CU_ASSERT_EQUAL(pipeline_trace_read(&a.workers[0], traces_a, 2048, &lost), 0);
@@ -507,6 +511,37 @@ static void traces_sample_the_same_flows_on_every_node(void)
 	CU_ASSERT_EQUAL(pipeline_trace_read(&a.workers[0], traces_a, 2048, &lost), 0);
 	node_free(&a);
 	node_free(&b);
+}
+
+static void traces_tell_what_the_flow_table_said(void)
+{
+	struct node node;
+	struct ipc_trace traces[8];
+	uint64_t lost;
+
+	flows_node(&node);
+	flows_establish(&node, 0, 1);
+	pipeline_trace_set(&node.pipeline, true, 0);
+	// A flow that its own worker knows needs no backend, so there is nothing to trace.
+	flows_tcp(&node, 0, 1, FRAME_ACK);
+	CU_ASSERT_EQUAL(pipeline_trace_read(&node.workers[0], traces, 8, &lost), 0);
+	node_set_threshold(&node, 0, GATE_ALWAYS);
+	flows_tcp(&node, 1, 1, FRAME_ACK);
+	CU_ASSERT_EQUAL_FATAL(pipeline_trace_read(&node.workers[1], traces, 8, &lost), 1);
+	CU_ASSERT_EQUAL(traces[0].table, IPC_TRACE_HIT_OTHER);
+	CU_ASSERT_EQUAL(traces[0].entry, IPC_TRACE_INSERTED);
+	// The gate says new by now, and the flow stays where it was.
+	CU_ASSERT_EQUAL(traces[0].uses_new, 1);
+	CU_ASSERT_EQUAL(traces[0].backend, traces[0].backend_old);
+	node_backend(&node, traces[0].backend)->state = SNAPSHOT_BACKEND_DOWN;
+	node_reload(&node);
+	flows_tcp(&node, 0, 1, FRAME_ACK);
+	CU_ASSERT_EQUAL_FATAL(pipeline_trace_read(&node.workers[0], traces, 8, &lost), 1);
+	CU_ASSERT_EQUAL(traces[0].table, IPC_TRACE_STALE);
+	CU_ASSERT_EQUAL(traces[0].entry, IPC_TRACE_REWRITTEN);
+	CU_ASSERT_EQUAL(traces[0].backend,
+		traces[0].uses_new ? traces[0].backend_new : traces[0].backend_old);
+	node_free(&node);
 }
 
 static void traces_that_nobody_reads_are_lost_and_counted(void)
@@ -715,6 +750,7 @@ static const struct test_case cases[] = {
 	{"shadow_comparison_samples_new_flows_of_a_staged_pool",
 		shadow_comparison_samples_new_flows_of_a_staged_pool},
 	{"traces_sample_the_same_flows_on_every_node", traces_sample_the_same_flows_on_every_node},
+	{"traces_tell_what_the_flow_table_said", traces_tell_what_the_flow_table_said},
 	{"traces_that_nobody_reads_are_lost_and_counted",
 		traces_that_nobody_reads_are_lost_and_counted},
 	{"stateless_service_asks_the_ring_every_time", stateless_service_asks_the_ring_every_time},
