@@ -79,6 +79,9 @@ struct stats_service {
 	uint64_t drops;
 };
 
+// A flow that aborts by silence is counted so long after its SYN, at the latest.
+#define STATS_ABORT_DELAY_MS 8000u
+
 // For each pool id and worker: the two sides of a cutover.
 struct stats_pool {
 	uint64_t new_flows_old; // picked on the old ring

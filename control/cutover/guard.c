@@ -168,6 +168,8 @@ static void judge_early_abort(const struct guard_config *config, const struct gu
 		finding->verdict = GUARD_PASSED;
 		finding->severe = false;
 	}
+	if (finding->verdict == GUARD_PASSED && sample->young)
+		finding->verdict = GUARD_INCONCLUSIVE;
 }
 
 static void judge_new_drops(const struct guard_config *config, const struct guard_sample *sample,

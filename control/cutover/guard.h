@@ -31,6 +31,7 @@ struct guard_arm {
 struct guard_sample {
 	bool available;          // false: the measurement failed, nothing below is valid
 	bool few;                // there was too little to measure: inconclusive
+	bool young;              // early_abort: aborts of these flows may still be on their way
 	struct guard_arm before; // early_abort, new_drops, share: old ring
 	struct guard_arm after;  // new ring
 	double value; // load: max/mean; lookup_cost, memory, startup: the figure; missing, digest: nodes;

@@ -5,6 +5,7 @@
 
 #include "control/cutover/json.h"
 #include "control/fleet/conductor.h"
+#include "control/fleet/guards.h"
 #include "control/fleet/roster.h"
 
 #include <errno.h>
@@ -53,18 +54,13 @@ enum answer fleet_store_fail(struct server_call *call, int rc, const char *error
 }
 
 // What the conductor's guards said last: a start or resume does not walk past them.
-static void guards_read(struct store *store, const char *pool, struct cutover_guard_facts *ret)
+static void guards_read(
+	struct store *store, const struct cutover *cutover, struct cutover_guard_facts *ret)
 {
-	char key[STORE_KEY_BYTES], *text = NULL;
-	size_t length, i;
-	json_t *item;
+	json_t *item, *list = fleet_guards_said(store, cutover);
+	size_t i;
 
 	*ret = (struct cutover_guard_facts){.action = GUARD_GO};
-	snprintf(key, sizeof(key), FLEET_GUARDS_PREFIX "%s", pool);
-	if (store_key_read(store, key, &text, &length) != 0)
-		return;
-	json_t *list = json_loadb(text, length, 0, NULL);
-
 	json_array_foreach (list, i, item) {
 		const char *action = json_string_value(json_object_get(item, "action"));
 		enum guard_action said = GUARD_GO;
@@ -83,7 +79,6 @@ static void guards_read(struct store *store, const char *pool, struct cutover_gu
 			why ? why : "");
 	}
 	json_decref(list);
-	free(text);
 }
 
 int fleet_look_at(struct server_call *call, const struct cutover *cutover,
@@ -108,7 +103,7 @@ int fleet_look_at(struct server_call *call, const struct cutover *cutover,
 	if (cutover != NULL) {
 		fleet_facts(
 			ret_roster, cutover, fleet_link_status(verbs->fleet), now_ms, ret_facts);
-		guards_read(store, cutover->spec.pool, &ret_facts->guards);
+		guards_read(store, cutover, &ret_facts->guards);
 	}
 	return 0;
 }

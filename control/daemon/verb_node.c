@@ -4,6 +4,7 @@
 #include "control/cutover/plan.h"
 #include "control/daemon/verb_fleet.h"
 #include "control/fleet/conductor.h"
+#include "control/fleet/guards.h"
 
 #include <errno.h>
 #include <math.h>
@@ -234,19 +235,6 @@ void verb_ring_verify(struct server_call *call)
 
 // --- cutovers --------------------------------------------------------------------------------------
 
-static json_t *guards_json(struct server_call *call, const char *pool)
-{
-	char key[STORE_KEY_BYTES], *text = NULL;
-	size_t length;
-	json_t *list = NULL;
-
-	snprintf(key, sizeof(key), FLEET_GUARDS_PREFIX "%s", pool);
-	if (store_key_read(node_store(verbs_of(call)->node), key, &text, &length) == 0)
-		list = json_loadb(text, length, 0, NULL);
-	free(text);
-	return list ? list : json_array();
-}
-
 static json_t *facts_json(const struct cutover *cutover, const struct cutover_facts *facts)
 {
 	json_t *rows = json_array();
@@ -334,7 +322,8 @@ json_t *verb_fleet_cutover_json(struct server_call *call, const struct cutover *
 	fleet_state(fleet_link_fleet(verbs_of(call)->fleet), &state);
 	json_object_set_new(object, "name", json_string(cutover->spec.pool));
 	json_object_set_new(object, "datacenters_now", facts_json(cutover, facts));
-	json_object_set_new(object, "guards", guards_json(call, cutover->spec.pool));
+	json_object_set_new(
+		object, "guards", fleet_guards_said(node_store(verbs_of(call)->node), cutover));
 	json_object_set_new(object, "next", next_text(cutover));
 	json_object_set_new(
 		object, "stage_count", json_integer((json_int_t)cutover->spec.stage_count));

@@ -146,20 +146,6 @@ static void ask_hook(struct score *score, const struct cutover *cutover, uint64_
 	score->hook_yes = http_confirm(cutover->spec.hook, body, error) == 1;
 }
 
-static void publish_guards(
-	struct store *store, const struct score *score, const struct cutover *cutover)
-{
-	char key[128];
-	json_t *list = fleet_guards_write(score->guards, cutover);
-	char *text = list ? json_dumps(list, JSON_COMPACT) : NULL;
-
-	snprintf(key, sizeof(key), FLEET_GUARDS_PREFIX "%s", cutover->spec.pool);
-	if (text != NULL)
-		store_key_write(store, key, text, strlen(text));
-	free(text);
-	json_decref(list);
-}
-
 static void write_down(struct fleet_conductor *conductor, struct store *store,
 	const struct cutover *before, enum cutover_event happened)
 {
@@ -205,7 +191,7 @@ static int conduct(struct fleet_conductor *conductor, struct store *store,
 
 	fleet_guards_run(score->guards, &look, &conductor->facts.guards);
 	if (conductor->facts.guards.evaluated)
-		publish_guards(store, score, cutover);
+		fleet_guards_publish(score->guards, cutover, store);
 	ask_hook(score, cutover, now_ms);
 	conductor->facts.hook_confirmed = score->hook_yes;
 	conductor->next = *cutover;

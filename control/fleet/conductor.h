@@ -8,7 +8,6 @@
 
 #define FLEET_CONDUCTOR_LOCK  "conductor"
 #define FLEET_CONDUCTOR_TTL_S 15u
-#define FLEET_GUARDS_PREFIX   "status/guards/"
 
 // An outage of the store that is longer than this pauses what was moving: nobody knows what happened meanwhile.
 #define FLEET_STORE_LOST_MS 30000u

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/fleet/guards.h"
 
+#include "common/stats.h"
 #include "control/fleet/http.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PLAN_BYTES 17 // sixteen hex digits
 
 // What the fleet did on this cutover, summed up over nodes since the first look. Grows.
 struct totals {
@@ -260,6 +263,7 @@ static void measure(struct fleet_guards *guards, uint32_t index, const struct fl
 	case GUARD_SHARE:
 		measure_arms(from, now, config->kind, ret);
 		ret->available = now->reports > from->reports;
+		ret->young = look->soaked_ms < STATS_ABORT_DELAY_MS;
 		break;
 	case GUARD_LOAD:
 		measure_load(look->cutover, look->roster, ret);
@@ -353,7 +357,7 @@ void fleet_guards_run(
 		guards->windows[i].judged = false;
 }
 
-json_t *fleet_guards_write(const struct fleet_guards *guards, const struct cutover *cutover)
+static json_t *list_of(const struct fleet_guards *guards, const struct cutover *cutover)
 {
 	json_t *list = json_array();
 
@@ -371,4 +375,46 @@ json_t *fleet_guards_write(const struct fleet_guards *guards, const struct cutov
 				config->dry_run, "windows", (json_int_t)memory->windows));
 	}
 	return list;
+}
+
+// Where it stands, and of which plan it is.
+static void names_of(const struct cutover *cutover, char ret_key[static STORE_KEY_BYTES],
+	char ret_plan[static PLAN_BYTES])
+{
+	snprintf(ret_key, STORE_KEY_BYTES, FLEET_GUARDS_PREFIX "%s", cutover->spec.pool);
+	snprintf(ret_plan, PLAN_BYTES, "%016llx", (unsigned long long)cutover->plan_id);
+}
+
+void fleet_guards_publish(
+	const struct fleet_guards *guards, const struct cutover *cutover, struct store *store)
+{
+	char key[STORE_KEY_BYTES], plan[PLAN_BYTES];
+
+	names_of(cutover, key, plan);
+	json_t *said = json_pack("{s:s, s:o}", "plan", plan, "guards", list_of(guards, cutover));
+	char *text = said ? json_dumps(said, JSON_COMPACT) : NULL;
+
+	if (text != NULL)
+		store_key_write(store, key, text, strlen(text));
+	free(text);
+	json_decref(said);
+}
+
+json_t *fleet_guards_said(struct store *store, const struct cutover *cutover)
+{
+	char key[STORE_KEY_BYTES], plan[PLAN_BYTES], *text = NULL;
+	json_t *said = NULL, *ret = NULL;
+	const char *of;
+	size_t length;
+
+	names_of(cutover, key, plan);
+	if (store_key_read(store, key, &text, &length) == 0)
+		said = json_loadb(text, length, 0, NULL);
+	free(text);
+	// What guards said of an earlier cutover of the pool says nothing about this one.
+	of = json_string_value(json_object_get(said, "plan"));
+	if (of != NULL && strcmp(of, plan) == 0)
+		ret = json_incref(json_object_get(said, "guards"));
+	json_decref(said);
+	return json_is_array(ret) ? ret : json_array();
 }

@@ -5,6 +5,8 @@
 
 #include "control/fleet/roster.h"
 
+#define FLEET_GUARDS_PREFIX "status/guards/"
+
 struct fleet_guards;
 
 struct fleet_guards *fleet_guards_create(void);
@@ -26,5 +28,11 @@ struct fleet_look {
 void fleet_guards_run(struct fleet_guards *guards, const struct fleet_look *look,
 	struct cutover_guard_facts *ret);
 
-// What every guard last said: a new reference to [{"name", "verdict", "action", "value", "text", "dry_run", "windows"}].
-json_t *fleet_guards_write(const struct fleet_guards *guards, const struct cutover *cutover);
+// Publishes what every guard last said, for `show` and for the verbs that do not walk past a guard.
+void fleet_guards_publish(
+	const struct fleet_guards *guards, const struct cutover *cutover, struct store *store);
+
+// What the guards of this cutover said last: a new reference to
+// [{"name", "kind", "verdict", "action", "value", "text", "dry_run", "windows"}], empty when they said nothing yet.
+// Context: whoever may read the store.
+json_t *fleet_guards_said(struct store *store, const struct cutover *cutover);

@@ -78,6 +78,21 @@ static void early_aborts_below_the_absolute_excess_pass(void)
 	CU_ASSERT_EQUAL(arms(1000000, 10000, 1000000, 12000), GUARD_GO);
 }
 
+static void silence_takes_its_time_to_be_an_abort(void)
+{
+	struct guard_sample sample = {.available = true,
+		.young = true,
+		.before = {.flows = 100000, .events = 100},
+		.after = {.flows = 100000, .events = 100}};
+
+	begin(GUARD_EARLY_ABORT);
+	CU_ASSERT_EQUAL(guard_judge(&config, &sample, &memory), GUARD_WAIT);
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_INCONCLUSIVE);
+	sample.after.events = 400; // what is bad already does not wait
+	CU_ASSERT_EQUAL(guard_judge(&config, &sample, &memory), GUARD_WAIT);
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_FAILED);
+}
+
 static void few_flows_are_inconclusive_unless_the_difference_is_gross(void)
 {
 	begin(GUARD_EARLY_ABORT);
@@ -205,6 +220,7 @@ static const struct test_case cases[] = {
 	CASE(missing_data_never_passes_whatever_the_guard),
 	CASE(sample_size_is_the_textbook_one),
 	CASE(early_aborts_trip_in_three_windows_of_three),
+	CASE(silence_takes_its_time_to_be_an_abort),
 	CASE(early_aborts_below_the_absolute_excess_pass),
 	CASE(few_flows_are_inconclusive_unless_the_difference_is_gross),
 	CASE(drops_on_the_new_ring_take_it_back_in_ten_seconds),

@@ -180,6 +180,7 @@ struct watching {
 	struct cutover_facts facts;
 	struct cutover_guard_facts said;
 	uint64_t now_ms;
+	uint64_t soaked_ms;
 };
 
 static void watching_begin(struct watching *w)
@@ -203,6 +204,7 @@ static void watching_look(struct watching *w, uint64_t later_ms)
 	w->now_ms += later_ms;
 	w->member.status.time_ms = w->now_ms;
 	look.now_ms = w->now_ms;
+	look.soaked_ms = w->soaked_ms += later_ms;
 	fleet_guards_run(w->guards, &look, &w->said);
 }
 
@@ -300,6 +302,26 @@ static void at_a_hundred_percent_the_old_rings_past_stands_in(void)
 	fleet_guards_free(w.guards);
 }
 
+static void what_guards_said_of_another_plan_is_not_heard(void)
+{
+	struct store *store = fresh_store("a1");
+	struct watching w;
+	json_t *said;
+
+	watching_begin(&w);
+	watching_look(&w, 0);
+	fleet_guards_publish(w.guards, &w.cutover, store);
+	said = fleet_guards_said(store, &w.cutover);
+	CU_ASSERT_EQUAL(json_array_size(said), w.cutover.spec.guard_count);
+	json_decref(said);
+	w.cutover.plan_id++;
+	said = fleet_guards_said(store, &w.cutover);
+	CU_ASSERT_EQUAL(json_array_size(said), 0);
+	json_decref(said);
+	fleet_guards_free(w.guards);
+	store_close(store);
+}
+
 static void put(struct store *store, const struct cutover *cutover)
 {
 	char error[STORE_ERROR_BYTES];
@@ -387,6 +409,7 @@ static const struct test_case cases[] = {
 	CASE(flows_of_two_shares_or_two_dataplanes_are_never_mixed),
 	CASE(silence_becomes_a_pause_not_a_pass),
 	CASE(at_a_hundred_percent_the_old_rings_past_stands_in),
+	CASE(what_guards_said_of_another_plan_is_not_heard),
 	CASE(one_conducts_and_another_takes_over),
 	CASE(swap_of_a_stale_document_loses),
 };
