@@ -496,9 +496,10 @@ enum cutover_code cutover_command(struct cutover *cutover, const struct cutover_
 	if (rule->move == CUTOVER_MOVE_STAY)
 		return answer(&order, CUTOVER_OK, "%s", rule->why);
 	if (rule->move == CUTOVER_MOVE_REFUSE)
-		return answer(&order, CUTOVER_CONFLICT, "%s is not possible in state %s: %s",
+		return answer(&order, CUTOVER_CONFLICT,
+			"%s is not possible in state %s, where %s left it: %s",
 			cutover_event_name(command->verb), cutover_state_name(cutover->state),
-			rule->why);
+			cutover->actor[0] ? cutover->actor : "nobody", rule->why);
 	// A verb that had nothing to do has answered already.
 	if (verbs[command->verb](&order) != CUTOVER_OK || ret->text[0] != '\0')
 		return ret->code;
