@@ -4,6 +4,7 @@
 #include "common/gate.h"
 #include "control/config/pool_ring.h"
 #include "control/metrics/dataplane.h"
+#include "control/metrics/process.h"
 #include "control/ring/balance_stats.h"
 #include "control/ring/walk.h"
 
@@ -61,19 +62,6 @@ static void gauge(struct metrics_text *text, const char *name, const char *help,
 	metrics_real(text, NULL, value);
 }
 
-static double own_resident_bytes(void)
-{
-	FILE *in = fopen("/proc/self/statm", "r");
-	unsigned long long size, resident = 0;
-
-	if (in == NULL)
-		return 0;
-	if (fscanf(in, "%llu %llu", &size, &resident) != 2)
-		resident = 0;
-	fclose(in);
-	return (double)resident * (double)sysconf(_SC_PAGESIZE);
-}
-
 static void write_node(struct metrics_text *text, struct verbs *verbs)
 {
 	const struct document *document = node_document(verbs->node);
@@ -94,7 +82,13 @@ static void write_node(struct metrics_text *text, struct verbs *verbs)
 		dataplane->state == NODE_DATAPLANE_CURRENT);
 	gauge(text, "dataplane_startup_seconds", "From exec to the first poll.",
 		(double)dataplane->status.startup_ns / 1e9);
-	gauge(text, "resident_memory_bytes", "Resident memory of ringwayd.", own_resident_bytes());
+	gauge(text, "resident_memory_bytes", "Resident memory of ringwayd.",
+		(double)process_resident_bytes((uint64_t)getpid()));
+	metrics_family(text, "startup_phase_seconds", METRICS_GAUGE,
+		"Time that each phase of ringwayd's start took; 0 before the first image was taken.");
+	for (int phase = 0; phase < DAEMON_PHASES; phase++)
+		metrics_real(text, METRICS_LABELS({"phase", fleet_daemon_phase_name(phase)}),
+			(double)node_startup(verbs->node)[phase] / 1e9);
 	gauge(text, "uptime_seconds", "Since ringwayd started.",
 		(double)(now_ns() - verbs->started_ns) / 1e9);
 	gauge(text, "services", "Services configured.", document->pools->service_count);
@@ -170,6 +164,25 @@ static void write_pool_counters(
 			metrics_count(text, METRICS_LABELS({"pool", pool}, {"ring", "new"}),
 				at(&sums, families[f].new_offset));
 		}
+	}
+}
+
+static void write_pool_shadow(
+	struct metrics_text *text, struct verbs *verbs, const struct stats_file *stats)
+{
+	const struct config_pools *pools = node_document(verbs->node)->pools;
+
+	metrics_family(text, "pool_shadow_selections_total", METRICS_COUNTER,
+		"Sampled new flows of a pool for which both rings of its cutover agree or differ.");
+	for (uint32_t i = 0; i < pools->pool_count; i++) {
+		const char *pool = pools->pools[i].name;
+		struct stats_pool sums;
+
+		stats_file_pool(stats, verbs_id(verbs, DOCUMENT_POOL, "", pool), &sums);
+		metrics_count(
+			text, METRICS_LABELS({"pool", pool}, {"result", "same"}), sums.shadow_same);
+		metrics_count(text, METRICS_LABELS({"pool", pool}, {"result", "different"}),
+			sums.shadow_different);
 	}
 }
 
@@ -279,14 +292,16 @@ static void write_pools(
 	struct metrics_text *text, struct verbs *verbs, const struct stats_file *stats)
 {
 	const struct document *document = node_document(verbs->node);
-	uint32_t series = document->pools->pool_count * (stats ? 13 : 5);
+	uint32_t series = document->pools->pool_count * (stats ? 15 : 5);
 
 	if (!metrics_room(text, series))
 		return;
 	write_backend_states(text, document->pools);
 	write_cutovers(text, verbs);
-	if (stats != NULL)
-		write_pool_counters(text, verbs, stats);
+	if (stats == NULL)
+		return;
+	write_pool_counters(text, verbs, stats);
+	write_pool_shadow(text, verbs, stats);
 }
 
 // Works the balance of a ring out, against the weights of the configuration.

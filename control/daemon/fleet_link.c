@@ -2,6 +2,7 @@
 #include "control/daemon/fleet_link.h"
 
 #include "control/cutover/plan.h"
+#include "control/metrics/process.h"
 #include "control/ring/walk.h"
 
 #include <errno.h>
@@ -258,8 +259,9 @@ static const struct stats_file *stats_of(struct fleet_link *link)
 	return stats_file_refresh(&link->stats, path) == 0 ? &link->stats : NULL;
 }
 
-static void digests_fill(const struct fleet_link *link, struct fleet_pool *ret)
+static void rings_fill(const struct fleet_link *link, struct fleet_pool *ret)
 {
+	uint64_t workers = node_config(link->node)->dataplane.worker_count;
 	const struct node_ring *rings;
 	uint32_t count = node_rings(link->node, &rings);
 
@@ -270,6 +272,8 @@ static void digests_fill(const struct fleet_link *link, struct fleet_pool *ret)
 			rings[i].is_new ? ret->new_digest : ret->old_digest, rings[i].ring->header);
 		ret->has_new |= rings[i].is_new;
 		ret->has_old |= !rings[i].is_new;
+		*(rings[i].is_new ? &ret->ring_bytes_new : &ret->ring_bytes_old) +=
+			workers * rings[i].ring->header->bytes;
 	}
 }
 
@@ -446,11 +450,28 @@ static void load_fill(struct fleet_link *link, struct fleet_pool *ret)
 		load_measure(link, load, pool, ret);
 }
 
+static void counters_fill(const struct fleet_link *link, struct fleet_pool *ret)
+{
+	struct stats_pool sums = {0};
+
+	if (link->stats.memory != NULL)
+		stats_file_pool(&link->stats, id_of(link, DOCUMENT_POOL, "", ret->pool), &sums);
+	ret->flows_old = sums.new_flows_old;
+	ret->flows_new = sums.new_flows_new;
+	ret->aborts_old = sums.aborts_old;
+	ret->aborts_new = sums.aborts_new;
+	ret->drops_old = sums.drops_old;
+	ret->drops_new = sums.drops_new;
+	ret->packets_old = sums.packets_old;
+	ret->packets_new = sums.packets_new;
+	ret->shadow_same = sums.shadow_same;
+	ret->shadow_different = sums.shadow_different;
+}
+
 static void pool_fill(
 	struct fleet_link *link, const struct cutover *cutover, struct fleet_pool *ret)
 {
 	const struct node_dataplane *dataplane = node_dataplane(link->node);
-	struct stats_pool sums = {0};
 
 	*ret = (struct fleet_pool){0};
 	snprintf(ret->pool, sizeof(ret->pool), "%s", cutover->spec.pool);
@@ -463,15 +484,8 @@ static void pool_fill(
 	if (cutover_state_needs_new(cutover->state) && cutover_state_needs_old(cutover->state) &&
 		!settled(node_document(link->node), cutover))
 		snprintf(ret->error, sizeof(ret->error), "the document has no rings of it");
-	digests_fill(link, ret);
-	if (link->stats.memory != NULL)
-		stats_file_pool(&link->stats, id_of(link, DOCUMENT_POOL, "", ret->pool), &sums);
-	ret->flows_old = sums.new_flows_old;
-	ret->flows_new = sums.new_flows_new;
-	ret->aborts_old = sums.aborts_old;
-	ret->aborts_new = sums.aborts_new;
-	ret->drops_old = sums.drops_old;
-	ret->drops_new = sums.drops_new;
+	rings_fill(link, ret);
+	counters_fill(link, ret);
 	load_fill(link, ret);
 }
 
@@ -494,8 +508,17 @@ static void statement_head(struct fleet_link *link, struct fleet_status *ret)
 	ret->kill_switch = link->kill_switch;
 	ret->started_ns = status->started_ns;
 	ret->startup_ns = status->startup_ns;
+	memcpy(ret->daemon_startup_ns, node_startup(link->node), sizeof(ret->daemon_startup_ns));
+	ret->daemon_resident_bytes = process_resident_bytes((uint64_t)getpid());
 	ret->hugepage_bytes = status->hugepage_bytes;
 	ret->snapshot_bytes = status->snapshot_bytes;
+}
+
+static void process_fill(const struct stats_header *header, struct fleet_status *ret)
+{
+	memcpy(ret->startup_phases_ns, header->startup_ns, sizeof(ret->startup_phases_ns));
+	if (ret->dataplane != FLEET_DATAPLANE_ABSENT)
+		ret->dataplane_resident_bytes = process_resident_bytes(header->pid);
 }
 
 static void statement_give(struct fleet_link *link)
@@ -510,6 +533,7 @@ static void statement_give(struct fleet_link *link)
 		stats_file_read(stats, UINT32_MAX, &reading);
 		link->status.rx_packets = reading.counter[COUNTER_rx_packets];
 		link->status.busy_cycles = reading.counter[COUNTER_busy_cycles];
+		process_fill(stats->view.header, &link->status);
 	}
 	for (uint32_t i = 0; i < cutovers->count && link->status.pool_count < FLEET_POOLS_MAX; i++)
 		pool_fill(link, &cutovers->items[i]->cutover,

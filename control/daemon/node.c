@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define TICK_US 1000000u
 #define REFRESH_TICKS \
@@ -122,9 +123,18 @@ static int cache_load(struct node *node, int reason, struct document **ret, char
 	return rc;
 }
 
+uint64_t node_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 int node_open(const struct config_node *config, struct node **ret, char ret_error[NODE_TEXT_BYTES])
 {
 	struct node *node = calloc(1, sizeof(*node));
+	uint64_t opened_ns = node_now_ns(), read_ns;
 	struct document *document;
 	int rc;
 
@@ -139,12 +149,15 @@ int node_open(const struct config_node *config, struct node **ret, char ret_erro
 		rc = document_load(node, &document, ret_error);
 	if (rc < 0 && node->store != NULL)
 		rc = cache_load(node, rc, &document, ret_error);
+	read_ns = node_now_ns();
 	if (rc == 0)
 		rc = node_state_make(node, document, NULL, &node->now, ret_error);
 	if (rc < 0) {
 		node_close(node);
 		return rc;
 	}
+	node->startup_ns[DAEMON_READ] = read_ns - opened_ns;
+	node->startup_ns[DAEMON_BUILD] = node_now_ns() - read_ns;
 	*ret = node;
 	return 0;
 }
@@ -249,6 +262,11 @@ uint32_t node_rings(const struct node *node, const struct node_ring **ret)
 const struct node_dataplane *node_dataplane(const struct node *node)
 {
 	return &node->dataplane;
+}
+
+const uint64_t *node_startup(const struct node *node)
+{
+	return node->startup_ns;
 }
 
 struct store *node_store(struct node *node)

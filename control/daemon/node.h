@@ -188,6 +188,9 @@ struct node_dataplane {
 // What is known of the dataplane since the last exchange. Does not talk to it.
 const struct node_dataplane *node_dataplane(const struct node *node);
 
+// Time that each phase of this daemon's start took (enum daemon_phase); those that are not over yet are 0.
+const uint64_t *node_startup(const struct node *node);
+
 // Talks to the dataplane: compares what it uses with the document and sends what differs.
 // Returns 0 when it is current afterwards, else -errno (node_dataplane()->text says why).
 int node_reconcile(struct node *node);

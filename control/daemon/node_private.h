@@ -6,6 +6,7 @@
 #include "control/daemon/image.h"
 #include "control/daemon/node.h"
 #include "control/daemon/rings.h"
+#include "control/fleet/status.h"
 #include "control/store/store.h"
 
 #include <systemd/sd-event.h>
@@ -41,6 +42,7 @@ struct node {
 	struct node_share shares[NODE_SHARES_MAX]; // of the fleet's cutovers
 	uint32_t share_count;
 	struct node_steered steered[CONFIG_LINKS_MAX];
+	uint64_t startup_ns[DAEMON_PHASES];
 };
 
 // A change on its way to a commit.
@@ -83,6 +85,9 @@ int node_cache_read(const struct node *node, char **ret_text, size_t *ret_length
 // Which image the dataplane was sent last: kept in the run directory, so that a daemon that restarts knows it again.
 void node_sent_load(struct node *node);
 void node_sent_save(const struct node *node);
+
+// CLOCK_MONOTONIC.
+uint64_t node_now_ns(void);
 
 // Reads the store; takes a newer generation into use. Returns 0 (also when there is none) or -errno.
 int node_refresh(struct node *node);

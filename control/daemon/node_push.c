@@ -147,6 +147,7 @@ static int push_step(struct node *node, struct dataplane *dataplane)
 
 int node_push(struct node *node, int wait_ms)
 {
+	uint64_t began_ns = node_now_ns();
 	struct dataplane dataplane;
 	int rc = dataplane_connect(node->config->run_dir, wait_ms, &dataplane);
 
@@ -167,6 +168,8 @@ int node_push(struct node *node, int wait_ms)
 			(unsigned long long)node->now.document->snapshot_generation);
 		rc = -EPROTO;
 	}
+	if (rc == 0 && node->startup_ns[DAEMON_PUBLISH] == 0)
+		node->startup_ns[DAEMON_PUBLISH] = node_now_ns() - began_ns;
 	return rc;
 }
 

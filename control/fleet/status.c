@@ -46,10 +46,36 @@ static json_t *digest_text(bool known, const uint8_t digest[RING_DIGEST_BYTES])
 	return json_string(text);
 }
 
+const char *fleet_daemon_phase_name(enum daemon_phase phase)
+{
+	static const char *const names[DAEMON_PHASES] = {"read", "build", "publish"};
+
+	return names[phase];
+}
+
+json_t *fleet_startup_write(const uint64_t phases_ns[static STARTUP_PHASES])
+{
+	json_t *object = json_object();
+
+	for (int i = 0; i < STARTUP_PHASES; i++)
+		json_object_set_new(object, stats_startup_name(i), number(phases_ns[i]));
+	return object;
+}
+
+json_t *fleet_daemon_startup_write(const uint64_t phases_ns[static DAEMON_PHASES])
+{
+	json_t *object = json_object();
+
+	for (int i = 0; i < DAEMON_PHASES; i++)
+		json_object_set_new(object, fleet_daemon_phase_name(i), number(phases_ns[i]));
+	return object;
+}
+
 static json_t *pool_write(const struct fleet_pool *pool)
 {
-	return json_pack("{s:s, s:o, s:o, s:b, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:f, "
-			 "s:f, s:o}",
+	json_t *object = json_pack(
+		"{s:s, s:o, s:o, s:b, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:f, "
+		"s:f, s:o}",
 		"pool", pool->pool, "revision", number(pool->revision), "share",
 		number(pool->share), "local", pool->local, "old_digest",
 		digest_text(pool->has_old, pool->old_digest), "new_digest",
@@ -58,6 +84,14 @@ static json_t *pool_write(const struct fleet_pool *pool)
 		number(pool->aborts_old), "aborts_new", number(pool->aborts_new), "drops_old",
 		number(pool->drops_old), "drops_new", number(pool->drops_new), "load", pool->load,
 		"load_expected", pool->load_expected, "load_flows", number(pool->load_flows));
+	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "packets_old",
+		number(pool->packets_old), "packets_new", number(pool->packets_new), "shadow_same",
+		number(pool->shadow_same), "shadow_different", number(pool->shadow_different),
+		"ring_bytes_old", number(pool->ring_bytes_old), "ring_bytes_new",
+		number(pool->ring_bytes_new));
+
+	json_object_update_missing_new(object, more);
+	return object;
 }
 
 json_t *fleet_status_write(const struct fleet_status *status)
@@ -67,7 +101,7 @@ json_t *fleet_status_write(const struct fleet_status *status)
 	for (uint32_t i = 0; i < status->pool_count; i++)
 		json_array_append_new(pools, pool_write(&status->pools[i]));
 	return json_pack("{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, "
-			 "s:o, s:o}",
+			 "s:o, s:o, s:o, s:o, s:o, s:o}",
 		"schema_version", 1, "node", status->node, "datacenter", status->datacenter,
 		"time_ms", number(status->time_ms), "generation", number(status->generation),
 		"dataplane", dataplane_names[status->dataplane], "text", status->text,
@@ -75,7 +109,11 @@ json_t *fleet_status_write(const struct fleet_status *status)
 		number(status->started_ns), "startup_ns", number(status->startup_ns),
 		"hugepage_bytes", number(status->hugepage_bytes), "snapshot_bytes",
 		number(status->snapshot_bytes), "rx_packets", number(status->rx_packets),
-		"busy_cycles", number(status->busy_cycles), "pools", pools);
+		"busy_cycles", number(status->busy_cycles), "startup_phases_ns",
+		fleet_startup_write(status->startup_phases_ns), "daemon_startup_ns",
+		fleet_daemon_startup_write(status->daemon_startup_ns), "dataplane_resident_bytes",
+		number(status->dataplane_resident_bytes), "daemon_resident_bytes",
+		number(status->daemon_resident_bytes), "pools", pools);
 }
 
 // --- reading -----------------------------------------------------------------------------------------
@@ -126,6 +164,12 @@ static bool pool_read(const json_t *object, struct fleet_pool *ret)
 		.aborts_new = get_number(object, "aborts_new"),
 		.drops_old = get_number(object, "drops_old"),
 		.drops_new = get_number(object, "drops_new"),
+		.packets_old = get_number(object, "packets_old"),
+		.packets_new = get_number(object, "packets_new"),
+		.shadow_same = get_number(object, "shadow_same"),
+		.shadow_different = get_number(object, "shadow_different"),
+		.ring_bytes_old = get_number(object, "ring_bytes_old"),
+		.ring_bytes_new = get_number(object, "ring_bytes_new"),
 		.load = json_number_value(json_object_get(object, "load")),
 		.load_expected = json_number_value(json_object_get(object, "load_expected")),
 		.load_flows = get_number(object, "load_flows"),
@@ -135,6 +179,17 @@ static bool pool_read(const json_t *object, struct fleet_pool *ret)
 	get_text(object, "error", ret->error, sizeof(ret->error));
 	return get_text(object, "pool", ret->pool, sizeof(ret->pool)) &&
 		ret->share <= GATE_SHARE_ALL;
+}
+
+static void startup_read(const json_t *object, struct fleet_status *ret)
+{
+	const json_t *dataplane = json_object_get(object, "startup_phases_ns");
+	const json_t *daemon = json_object_get(object, "daemon_startup_ns");
+
+	for (int i = 0; i < STARTUP_PHASES; i++)
+		ret->startup_phases_ns[i] = get_number(dataplane, stats_startup_name(i));
+	for (int i = 0; i < DAEMON_PHASES; i++)
+		ret->daemon_startup_ns[i] = get_number(daemon, fleet_daemon_phase_name(i));
 }
 
 int fleet_status_read(const json_t *object, struct fleet_status *ret)
@@ -158,6 +213,9 @@ int fleet_status_read(const json_t *object, struct fleet_status *ret)
 	ret->draining = json_is_true(json_object_get(object, "draining"));
 	ret->started_ns = get_number(object, "started_ns");
 	ret->startup_ns = get_number(object, "startup_ns");
+	startup_read(object, ret);
+	ret->dataplane_resident_bytes = get_number(object, "dataplane_resident_bytes");
+	ret->daemon_resident_bytes = get_number(object, "daemon_resident_bytes");
 	ret->hugepage_bytes = get_number(object, "hugepage_bytes");
 	ret->snapshot_bytes = get_number(object, "snapshot_bytes");
 	ret->rx_packets = get_number(object, "rx_packets");

@@ -3,9 +3,13 @@
 //
 // A statement, not a heartbeat: a node that stops writing goes on forwarding, and is counted as missing by whoever
 // looks. Counters only grow while the dataplane lives; readers take differences.
+//
+// Small, for every node writes it every few seconds and all are read together: at most 1.5 KiB, and as much for each
+// pool with a cutover. Nothing in it is by backend or by worker.
 #pragma once
 
 #include "common/ring.h"
+#include "common/stats.h"
 #include "control/cutover/spec.h"
 
 #include <jansson.h>
@@ -23,6 +27,14 @@ enum fleet_dataplane {
 	FLEET_DATAPLANE_ABSENT,  // nobody forwards
 	FLEET_DATAPLANE_BEHIND,  // forwards with something older than the document
 	FLEET_DATAPLANE_CURRENT, // uses exactly the document's snapshot and shares
+};
+
+// What ringwayd does from the opening of its store until the dataplane is current.
+enum daemon_phase {
+	DAEMON_READ,    // the newest document, read and checked
+	DAEMON_BUILD,   // rings and snapshot
+	DAEMON_PUBLISH, // the first exchange after which the dataplane was current
+	DAEMON_PHASES,
 };
 
 // One pool with a cutover, as the node has it.
@@ -43,6 +55,12 @@ struct fleet_pool {
 	uint64_t aborts_new;
 	uint64_t drops_old;
 	uint64_t drops_new;
+	uint64_t packets_old;
+	uint64_t packets_new;
+	uint64_t shadow_same; // sampled new flows for which both rings agree
+	uint64_t shadow_different;
+	uint64_t ring_bytes_old; // of all subset rings, in all workers
+	uint64_t ring_bytes_new;
 	// Hottest backend against its fair share since the last change of share, and what the rings predict; the
 	// flows that this was counted on, 0 when they are too few to mean anything.
 	double load;
@@ -61,6 +79,10 @@ struct fleet_status {
 	bool draining;       // about to leave
 	uint64_t started_ns; // of the dataplane: counters of another start are other counters
 	uint64_t startup_ns;
+	uint64_t startup_phases_ns[STARTUP_PHASES]; // add up to startup_ns
+	uint64_t daemon_startup_ns[DAEMON_PHASES];
+	uint64_t dataplane_resident_bytes; // huge pages not counted
+	uint64_t daemon_resident_bytes;
 	uint64_t hugepage_bytes;
 	uint64_t snapshot_bytes; // of one worker's copy
 	uint64_t rx_packets;
@@ -82,3 +104,10 @@ json_t *fleet_status_write(const struct fleet_status *status);
 int fleet_status_read(const json_t *object, struct fleet_status *ret);
 
 const char *fleet_dataplane_name(enum fleet_dataplane state);
+
+// "read", "build", "publish".
+const char *fleet_daemon_phase_name(enum daemon_phase phase);
+
+// Phases of a start as an object, by name. New references.
+json_t *fleet_startup_write(const uint64_t phases_ns[static STARTUP_PHASES]);
+json_t *fleet_daemon_startup_write(const uint64_t phases_ns[static DAEMON_PHASES]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/metrics/dataplane.h"
 
-#include <inttypes.h>
+#include "control/metrics/process.h"
+
 #include <stdio.h>
-#include <unistd.h>
 
 // A family of one series: a sum over all workers.
 static void counter(struct metrics_text *text, const char *name, const char *help, uint64_t value)
@@ -144,23 +144,6 @@ static void write_workers(struct metrics_text *text, const struct stats_file *fi
 	}
 }
 
-// Resident bytes of a process; 0 when it is gone.
-static double resident_bytes(uint64_t pid)
-{
-	unsigned long long size, resident = 0;
-	char path[64];
-	FILE *in;
-
-	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/statm", pid);
-	in = fopen(path, "r");
-	if (in == NULL)
-		return 0;
-	if (fscanf(in, "%llu %llu", &size, &resident) != 2)
-		resident = 0;
-	fclose(in);
-	return (double)resident * (double)sysconf(_SC_PAGESIZE);
-}
-
 static void write_process(struct metrics_text *text, const struct stats_file *file, uint64_t now_ns,
 	const struct stats_reading *reading)
 {
@@ -168,6 +151,11 @@ static void write_process(struct metrics_text *text, const struct stats_file *fi
 	double age =
 		reading->heartbeat_ns < now_ns ? (double)(now_ns - reading->heartbeat_ns) / 1e9 : 0;
 
+	metrics_family(text, "dataplane_startup_phase_seconds", METRICS_GAUGE,
+		"Time that each phase of the last start took; together from exec to the first poll.");
+	for (int phase = 0; phase < STARTUP_PHASES; phase++)
+		metrics_real(text, METRICS_LABELS({"phase", stats_startup_name(phase)}),
+			(double)header->startup_ns[phase] / 1e9);
 	gauge(text, "dataplane_generation", "Generation of the snapshot that all workers use.",
 		(double)header->generation);
 	gauge(text, "dataplane_workers", "Workers of the dataplane.", header->worker_count);
@@ -176,7 +164,7 @@ static void write_process(struct metrics_text *text, const struct stats_file *fi
 	gauge(text, "dataplane_start_timestamp_seconds", "When the dataplane was started.",
 		(double)header->started_ns / 1e9);
 	gauge(text, "dataplane_resident_memory_bytes", "Resident memory, hugepages not counted.",
-		resident_bytes(header->pid));
+		(double)process_resident_bytes(header->pid));
 	gauge(text, "hugepages_bytes", "Hugepage memory that the dataplane holds.",
 		(double)header->hugepage_bytes);
 	gauge(text, "snapshot_bytes", "One worker's copy of the snapshot, rings included.",

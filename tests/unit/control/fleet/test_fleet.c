@@ -3,6 +3,7 @@
 #include "control/cutover/json.h"
 #include "control/fleet/conductor.h"
 #include "control/fleet/guards.h"
+#include "control/fleet/live.h"
 #include "tests/lib/suite.h"
 #include "tests/unit/control/cutover/fixture.h"
 
@@ -100,6 +101,16 @@ static void statement_reads_back(void)
 	before.kill_switch = true;
 	before.pools[0].aborts_new = 9;
 	before.pools[0].load = 1.25;
+	before.pools[0].packets_old = 11;
+	before.pools[0].packets_new = 12;
+	before.pools[0].shadow_same = 13;
+	before.pools[0].shadow_different = 14;
+	before.pools[0].ring_bytes_old = 15;
+	before.pools[0].ring_bytes_new = 16;
+	before.startup_phases_ns[STARTUP_SNAPSHOT] = 17;
+	before.daemon_startup_ns[DAEMON_PUBLISH] = 18;
+	before.dataplane_resident_bytes = 19;
+	before.daemon_resident_bytes = 20;
 	json_t *object = fleet_status_write(&before);
 
 	CU_ASSERT_EQUAL_FATAL(fleet_status_read(object, &after), 0);
@@ -108,6 +119,82 @@ static void statement_reads_back(void)
 	CU_ASSERT_EQUAL(fleet_status_read(object, &after), -EINVAL);
 	json_decref(object);
 	CU_ASSERT_EQUAL(fleet_status_read(NULL, &after), -EINVAL);
+}
+
+// A status whose every number has the most digits, and the longest names.
+static void statement_stays_small(void)
+{
+	struct fleet_status status;
+	size_t sizes[2];
+
+	for (unsigned pools = 0; pools < 2; pools++) {
+		memset(&status, 0x7f, sizeof(status));
+		status.dataplane = FLEET_DATAPLANE_CURRENT;
+		status.kill_switch = status.draining = true;
+		status.pool_count = pools;
+		status.pools[0].local = status.pools[0].has_old = status.pools[0].has_new = true;
+		snprintf(status.node, sizeof(status.node), "%063d", 1);
+		snprintf(status.datacenter, sizeof(status.datacenter), "%063d", 1);
+		snprintf(status.text, sizeof(status.text), "%0191d", 1);
+		snprintf(status.pools[0].pool, sizeof(status.pools[0].pool), "%063d", 1);
+		snprintf(status.pools[0].error, sizeof(status.pools[0].error), "%0191d", 1);
+		status.pools[0].load = status.pools[0].load_expected = 1.0 / 3;
+		json_t *object = fleet_status_write(&status);
+		char *text = json_dumps(object, JSON_COMPACT);
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+		sizes[pools] = strlen(text);
+		free(text);
+		json_decref(object);
+	}
+	CU_ASSERT(sizes[0] <= 1536);
+	CU_ASSERT(sizes[1] - sizes[0] <= 1536);
+}
+
+static void live_figures_add_up(void)
+{
+	struct fleet_live live = {0}, again = {0};
+	struct cutover cutover;
+	struct fleet_status a, b;
+	json_t *object;
+
+	fixture_reach(&cutover, CUTOVER_SOAKING);
+	object = fleet_live_write(&live);
+	CU_ASSERT(json_is_null(object));
+	statement(&a, "a1", "ams", &cutover);
+	statement(&b, "a2", "ams", &cutover);
+	a.time_ms = 1000;
+	b.time_ms = 2000;
+	a.pools[0].flows_new = 3;
+	b.pools[0].flows_new = 4;
+	a.pools[0].packets_old = b.pools[0].packets_old = 50;
+	a.startup_phases_ns[STARTUP_EAL] = 10;
+	b.startup_phases_ns[STARTUP_POLL] = 20; // the slower start, as a whole
+	a.daemon_resident_bytes = b.daemon_resident_bytes = 100;
+	fleet_live_add(&live, &a, &a.pools[0]);
+	fleet_live_add(&live, &b, &b.pools[0]);
+	fleet_live_add(&again, &b, &b.pools[0]);
+	fleet_live_add(&again, &a, &a.pools[0]);
+	CU_ASSERT_EQUAL(memcmp(&live, &again, sizeof(live)), 0);
+	json_decref(object);
+	object = fleet_live_write(&live);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(object, "time_ms")), 1500);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(object, "nodes")), 2);
+	CU_ASSERT_EQUAL(
+		json_integer_value(json_object_get(json_object_get(object, "new"), "flows")), 7);
+	CU_ASSERT_EQUAL(
+		json_integer_value(json_object_get(json_object_get(object, "old"), "packets")),
+		100);
+	CU_ASSERT_EQUAL(live.startup_ns[STARTUP_EAL], 0);
+	CU_ASSERT_EQUAL(live.startup_ns[STARTUP_POLL], 20);
+	CU_ASSERT_EQUAL(live.daemon_resident_bytes, 200);
+	json_decref(object);
+	// A dataplane that started anew counts from 0: its sums are not to be subtracted.
+	b.started_ns++;
+	again = (struct fleet_live){0};
+	fleet_live_add(&again, &a, &a.pools[0]);
+	fleet_live_add(&again, &b, &b.pools[0]);
+	CU_ASSERT_NOT_EQUAL(live.counters_of, again.counters_of);
 }
 
 static void digest_of_subsets_heeds_no_order(void)
@@ -403,6 +490,8 @@ static void swap_of_a_stale_document_loses(void)
 
 static const struct test_case cases[] = {
 	CASE(statement_reads_back),
+	CASE(statement_stays_small),
+	CASE(live_figures_add_up),
 	CASE(digest_of_subsets_heeds_no_order),
 	CASE(facts_count_who_follows_and_who_does_not),
 	CASE(windows_turn_counters_into_a_rollback),
