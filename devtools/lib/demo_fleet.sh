@@ -176,9 +176,9 @@ plan_and_stage() {
 # step SHARE END: from the moment that all nodes follow until the cutover is END, what packets show of this share.
 step() {
 	local before
-	at a1 cutover wait web --for=state=SOAKING --timeout 20
+	at a1 cutover wait web --for=state=SOAKING --timeout 180
 	before=$(counted)
-	run_at cutover wait web --for=state="$2" --timeout 60
+	run_at cutover wait web --for=state="$2" --timeout 180
 	step_measured "$before" "$1"
 }
 
@@ -251,7 +251,7 @@ title "3. To a smaller ring with a fifth backend, which resets connections: a gu
 stop nginx-b5 || true # its kernel resets every connection
 plan_and_stage
 run_at cutover start web --reason demo
-run_at cutover wait web --for=state=ROLLED_BACK --timeout 90
+run_at cutover wait web --for=state=ROLLED_BACK --timeout 180
 run_at cutover show web
 must "the guard that did it compares the new ring with the old one" eval \
 	'at a1 cutover show web --json | jq -e ".reason | startswith(\"early_abort\")"'
@@ -275,7 +275,7 @@ begun=${EPOCHREALTIME/./}
 run_at cutover rollback web --reason "to show it"
 echo "took $(((${EPOCHREALTIME/./} - begun) / 1000)) ms"
 must "every dataplane is at 0" thresholds_are_zero
-run_at cutover wait web --for=state=ROLLED_BACK --timeout 60
+run_at cutover wait web --for=state=ROLLED_BACK --timeout 180
 run_at cutover discard web --yes --reason demo
 wait_for 30 one_ring_everywhere
 
@@ -293,7 +293,7 @@ run_at node list
 must "40 downloads go on, no byte wrong, none broken" downloads_run d4 40
 sleep 3 # full_soak
 run_at cutover retire web --yes --reason demo
-run_at cutover wait web --for=state=RETIRED --timeout 60
+run_at cutover wait web --for=state=RETIRED --timeout 180
 wait_for 30 one_ring_everywhere
 run_at ring list
 echo "ring memory of a worker: $memory_before bytes before, $(at a1 ring list --json | jq .total.worker_bytes) after"
