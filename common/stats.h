@@ -71,12 +71,15 @@ struct stats_header {
 	uint64_t reserved[3];
 };
 
-// For each service id and worker.
+// For each service id and worker: one line, of which established flows touch the first half. The sides tell how many
+// flows asked each of the service's subset rings.
 struct stats_service {
 	uint64_t packets;
-	uint64_t bytes; // of the packets as they came
-	uint64_t new_flows;
+	uint64_t bytes;         // of the packets as they came
+	uint64_t new_flows_old; // picked on the old ring
+	uint64_t new_flows_new; // picked on the new ring
 	uint64_t drops;
+	uint64_t reserved[3];
 };
 
 // A flow that aborts by silence is counted so long after its SYN, at the latest.
@@ -109,7 +112,7 @@ struct stats_backend {
 	uint64_t reserved;
 };
 
-_Static_assert(sizeof(struct stats_service) == 32, "format 2");
+_Static_assert(sizeof(struct stats_service) == 64, "format 2");
 _Static_assert(sizeof(struct stats_pool) == 128, "format 2");
 _Static_assert(sizeof(struct stats_backend) == 32, "format 2");
 

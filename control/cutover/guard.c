@@ -202,7 +202,16 @@ static void judge_share(const struct guard_config *config, const struct guard_sa
 	hold_against(config, finding);
 }
 
-// Figures that are a multiple of a reference: load, lookup cost, memory, start-up time.
+static void judge_load(const struct guard_config *config, const struct guard_sample *sample,
+	struct finding *finding)
+{
+	finding->value = sample->value / sample->reference;
+	say(finding, "%s got %.0f new flows on %s; its rings and chance explain %.0f",
+		sample->backend, sample->value, sample->node, sample->reference);
+	hold_against(config, finding);
+}
+
+// Figures that are a multiple of a reference: lookup cost, memory, start-up time.
 static void judge_ratio(const struct guard_config *config, const struct guard_sample *sample,
 	struct finding *finding)
 {
@@ -288,6 +297,9 @@ static void judge(const struct guard_config *config, const struct guard_sample *
 	case GUARD_DIGEST:
 	case GUARD_MISSING:
 		judge_count(config, sample, finding);
+		break;
+	case GUARD_LOAD:
+		judge_load(config, sample, finding);
 		break;
 	case GUARD_PROMQL:
 		judge_promql(config, sample, memory, finding);

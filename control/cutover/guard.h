@@ -34,9 +34,11 @@ struct guard_sample {
 	bool young;              // early_abort: aborts of these flows may still be on their way
 	struct guard_arm before; // early_abort, new_drops, share: old ring
 	struct guard_arm after;  // new ring
-	double value; // load: max/mean; lookup_cost, memory, startup: the figure; missing, digest: nodes;
-		      // promql: the query's value
-	double reference;   // what value is compared with: the plan's figure, or the baseline
+	double value; // load: new flows of the hottest backend; lookup_cost, memory, startup: the figure; missing,
+		// digest: nodes; promql: the query's value
+	double reference; // what value is compared with: the most that rings and chance explain, or the baseline
+	const char *backend; // load: the hottest one, and the node that saw it
+	const char *node;
 	double share;       // intended share on the new ring, 0..1, over the same nodes
 	uint64_t soaked_ms; // since the last change of share (GUARD_NOT_RECOVERING)
 };

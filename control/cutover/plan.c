@@ -53,30 +53,6 @@ void plan_balance_of(const uint64_t *arcs, const uint32_t *weights, uint32_t cou
 	ret->predicted = plan_cv_predicted(weights, count, points);
 }
 
-double plan_mixture_hottest(const struct plan_mixture *mixture, double share)
-{
-	double total_old = 0, total_new = 0, hottest = 0;
-
-	for (uint32_t i = 0; i < mixture->count; i++) {
-		total_old += mixture->weights_old[i];
-		total_new += mixture->weights_new[i];
-	}
-	for (uint32_t i = 0; i < mixture->count; i++) {
-		double load = ((1 - share) * (double)mixture->arcs_old[i] +
-				      share * (double)mixture->arcs_new[i]) /
-			CIRCLE;
-		double fair = 0;
-
-		if (total_old > 0)
-			fair += (1 - share) * mixture->weights_old[i] / total_old;
-		if (total_new > 0)
-			fair += share * mixture->weights_new[i] / total_new;
-		if (fair > 0 && load / fair > hottest)
-			hottest = load / fair;
-	}
-	return hottest;
-}
-
 double plan_surge(double step, double churn, double hit_ratio)
 {
 	return 1 + step * churn * hit_ratio / (1 - hit_ratio);

@@ -28,18 +28,6 @@ void plan_balance_of(const uint64_t *arcs, const uint32_t *weights, uint32_t cou
 // fw of K points has an arc ~ Beta(fK, (1-f)K), so CV^2 = mean of (1-f)/(f(K+1)); equal weights: (N-1)/(kN+1).
 double plan_cv_predicted(const uint32_t *weights, uint32_t count, uint64_t points);
 
-// Hottest backend relative to its fair share when a share of flows takes the new ring. Old and new arcs and weights
-// are indexed alike, 0 for a backend that one ring does not have.
-// share: 0..1. Returns 0 when no backend has a weight.
-struct plan_mixture {
-	const uint64_t *arcs_old;
-	const uint64_t *arcs_new;
-	const uint32_t *weights_old;
-	const uint32_t *weights_new;
-	uint32_t count;
-};
-double plan_mixture_hottest(const struct plan_mixture *mixture, double share);
-
 // Growth of origin traffic when a part of the traffic goes to caches that do not have its keys yet:
 // now/before = 1 + step churn hit/(1 - hit). All arguments 0..1, hit below 1.
 double plan_surge(double step, double churn, double hit_ratio);

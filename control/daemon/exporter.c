@@ -540,7 +540,7 @@ static void write_services(
 			metrics_count(text, METRICS_LABELS({"service", service}),
 				f == 0           ? sums.packets
 					: f == 1 ? sums.bytes
-					: f == 2 ? sums.new_flows
+					: f == 2 ? sums.new_flows_old + sums.new_flows_new
 						 : sums.drops);
 		}
 	}

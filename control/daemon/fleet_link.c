@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/daemon/fleet_link.h"
 
-#include "control/cutover/plan.h"
+#include "control/daemon/load.h"
 #include "control/metrics/process.h"
-#include "control/ring/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,16 +20,12 @@
 #define PATH_BYTES       4096
 // A node that does not conduct puts rings in order only when nobody else has done it for so long.
 #define PATIENCE_TICKS 10u
-// New flows a backend must have seen on average before the hottest one means anything.
-#define LOAD_FLOWS_EACH 64u
 
 // The load of one pool since its share last changed.
-struct load {
+struct pool_load {
 	char pool[CUTOVER_NAME_BYTES];
-	uint64_t revision;
-	uint64_t started_ns;
-	uint64_t *flows; // of each backend of the pool, when it began
-	uint32_t count;
+	uint64_t revision; // of the share
+	struct load *load;
 };
 
 struct fleet_link {
@@ -43,7 +38,7 @@ struct fleet_link {
 	bool kill_switch;
 	char local[FLEET_POOLS_MAX][CUTOVER_NAME_BYTES];
 	uint32_t local_count;
-	struct load loads[FLEET_POOLS_MAX];
+	struct pool_load loads[FLEET_POOLS_MAX];
 	uint32_t load_count;
 	unsigned unsettled_ticks; // that the document's rings have not been those of the cutovers
 	unsigned patience;
@@ -286,168 +281,76 @@ static uint32_t id_of(
 	return id ? id->id : UINT32_MAX;
 }
 
-static struct load *load_of(struct fleet_link *link, const char *pool)
+// --- load --------------------------------------------------------------------------------------------
+
+static struct pool_load *load_of(struct fleet_link *link, const char *pool)
 {
+	struct pool_load *load;
+
 	for (uint32_t i = 0; i < link->load_count; i++) {
 		if (strcmp(link->loads[i].pool, pool) == 0)
 			return &link->loads[i];
 	}
 	if (link->load_count == FLEET_POOLS_MAX)
 		return NULL;
-	struct load *load = &link->loads[link->load_count++];
-
+	load = &link->loads[link->load_count];
+	load->load = load_create();
+	if (load->load == NULL)
+		return NULL;
+	link->load_count++;
 	memcpy(load->pool, pool, strnlen(pool, sizeof(load->pool) - 1));
 	return load;
 }
 
-static void load_begin(struct fleet_link *link, struct load *load, const struct config_pool *pool,
-	const struct fleet_pool *now)
+static void service_flows(void *context, uint32_t id, uint64_t *ret_old, uint64_t *ret_new)
 {
-	free(load->flows);
-	load->flows = calloc((size_t)pool->backend_count + 1, sizeof(*load->flows));
-	load->count = load->flows ? pool->backend_count : 0;
-	load->revision = now->revision;
-	load->started_ns = link->status.started_ns;
-	for (uint32_t i = 0; i < load->count; i++) {
-		struct stats_backend sums;
+	struct stats_service sums;
 
-		stats_file_backend(&link->stats,
-			id_of(link, DOCUMENT_BACKEND, pool->name, pool->backends[i].name), &sums);
-		load->flows[i] = sums.new_flows;
-	}
+	stats_file_service(context, id, &sums);
+	*ret_old = sums.new_flows_old;
+	*ret_new = sums.new_flows_new;
 }
 
-// The one ring of a side, or NULL when the pool has several subsets: flows are not counted by subset.
-static const struct ring *only_ring(const struct fleet_link *link, const char *pool, bool is_new)
+static uint64_t backend_flows(void *context, uint32_t id)
 {
-	const struct ring *found = NULL;
-	const struct node_ring *rings;
-	uint32_t count = node_rings(link->node, &rings);
+	struct stats_backend sums;
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (strcmp(rings[i].pool, pool) != 0 || rings[i].is_new != is_new)
-			continue;
-		if (found != NULL)
-			return NULL;
-		found = rings[i].ring;
-	}
-	return found;
+	stats_file_backend(context, id, &sums);
+	return sums.new_flows;
 }
 
-// Arcs and weights of one ring by the pool's backends.
-static void arcs_fill(const struct fleet_link *link, const struct config_pool *pool,
-	const struct ring *ring, uint64_t *ret_arcs, uint32_t *ret_weights)
-{
-	uint64_t *arcs = calloc(ring->header->member_count + 1u, sizeof(*arcs));
-
-	if (arcs == NULL)
-		return;
-	ring_shares(ring, arcs);
-	for (uint32_t i = 0; i < pool->backend_count; i++) {
-		uint32_t id = id_of(link, DOCUMENT_BACKEND, pool->name, pool->backends[i].name);
-
-		for (uint32_t owner = 0; owner < ring->header->member_count; owner++) {
-			if (ring_member(ring, owner) != id)
-				continue;
-			ret_arcs[i] = arcs[owner];
-			ret_weights[i] = pool->backends[i].weight;
-		}
-	}
-	free(arcs);
-}
-
-struct expectation {
-	uint64_t *arcs[2];
-	uint32_t *weights[2];
-};
-
-static bool expectation_make(
-	const struct fleet_link *link, const struct config_pool *pool, struct expectation *ret)
-{
-	size_t count = (size_t)pool->backend_count + 1;
-	const struct ring *rings[2] = {
-		only_ring(link, pool->name, false), only_ring(link, pool->name, true)};
-	bool good = rings[0] != NULL && rings[1] != NULL;
-
-	for (unsigned side = 0; side < 2; side++) {
-		ret->arcs[side] = calloc(count, sizeof(uint64_t));
-		ret->weights[side] = calloc(count, sizeof(uint32_t));
-		good = good && ret->arcs[side] != NULL && ret->weights[side] != NULL;
-		if (good)
-			arcs_fill(link, pool, rings[side], ret->arcs[side], ret->weights[side]);
-	}
-	return good;
-}
-
-static void expectation_free(struct expectation *expectation)
-{
-	for (unsigned side = 0; side < 2; side++) {
-		free(expectation->arcs[side]);
-		free(expectation->weights[side]);
-	}
-}
-
-// Hottest backend against its fair share, as counted since the share last changed.
-static void load_measure(const struct fleet_link *link, const struct load *load,
-	const struct config_pool *pool, struct fleet_pool *ret)
-{
-	struct expectation expectation = {0};
-	uint64_t flows[2] = {0}, total = 0, weight = 0;
-
-	for (uint32_t i = 0; i < pool->backend_count; i++)
-		weight += pool->backends[i].weight;
-	for (unsigned pass = 0; pass < 2; pass++) {
-		for (uint32_t i = 0; i < load->count; i++) {
-			struct stats_backend sums;
-			uint32_t id =
-				id_of(link, DOCUMENT_BACKEND, pool->name, pool->backends[i].name);
-
-			stats_file_backend(&link->stats, id, &sums);
-			flows[0] = sums.new_flows - load->flows[i];
-			if (pass == 0)
-				total += flows[0];
-			else if (total != 0 &&
-				(double)flows[0] * (double)weight /
-						((double)total * pool->backends[i].weight) >
-					ret->load)
-				ret->load = (double)flows[0] * (double)weight /
-					((double)total * pool->backends[i].weight);
-		}
-	}
-	if (total < (uint64_t)LOAD_FLOWS_EACH * load->count ||
-		!expectation_make(link, pool, &expectation)) {
-		expectation_free(&expectation);
-		return;
-	}
-	struct plan_mixture mixture = {expectation.arcs[0], expectation.arcs[1],
-		expectation.weights[0], expectation.weights[1], pool->backend_count};
-	double each = (double)total / load->count;
-
-	// What chance adds to the hottest of them: four standard deviations.
-	ret->load_expected = plan_mixture_hottest(&mixture, (double)ret->share / GATE_SHARE_ALL) *
-		(1 + 4 / __builtin_sqrt(each));
-	ret->load_flows = total;
-	expectation_free(&expectation);
-}
-
+// The hottest backend since the share last changed.
 static void load_fill(struct fleet_link *link, struct fleet_pool *ret)
 {
-	const struct config_pool *pool =
-		config_pool_find(node_document(link->node)->pools, ret->pool);
-	struct load *load = load_of(link, ret->pool);
+	const struct document *document = node_document(link->node);
+	uint32_t pool = id_of(link, DOCUMENT_POOL, "", ret->pool);
+	struct pool_load *load = load_of(link, ret->pool);
+	struct load_counters counters = {.context = &link->stats,
+		.service = service_flows,
+		.backend = backend_flows,
+		.epoch = link->status.started_ns};
+	struct load_hottest hottest;
 
-	const struct document_cutover *rings =
-		document_cutover_find(node_document(link->node), ret->pool);
-
-	// With members that differ, a backend's fair share is another on each ring: nothing to hold it against.
-	if (pool == NULL || load == NULL || link->stats.memory == NULL || rings == NULL ||
-		rings->backend_count != 0)
+	if (load == NULL)
 		return;
-	if (load->flows == NULL || load->revision != ret->revision ||
-		load->count != pool->backend_count || load->started_ns != link->status.started_ns)
-		load_begin(link, load, pool, ret);
-	else
-		load_measure(link, load, pool, ret);
+	// Without a revision something is on its way to the dataplane, so nobody knows what it uses.
+	if (ret->revision == 0 || pool == UINT32_MAX || link->stats.memory == NULL) {
+		load_skip(load->load);
+		return;
+	}
+	if (load->revision != ret->revision)
+		load_reset(load->load);
+	load->revision = ret->revision;
+	if (load_look(load->load, node_snapshot(link->node), pool, &counters) < 0 ||
+		!load_hottest(load->load, &hottest))
+		return;
+	const struct document_id *id =
+		document_id_name(document, DOCUMENT_BACKEND, hottest.backend);
+
+	snprintf(ret->load_backend, sizeof(ret->load_backend), "%s", id ? id->name : "?");
+	ret->load = (double)hottest.flows;
+	ret->load_expected = hottest.most;
+	ret->load_flows = hottest.total;
 }
 
 static void counters_fill(const struct fleet_link *link, struct fleet_pool *ret)
@@ -602,7 +505,7 @@ void fleet_link_close(struct fleet_link *link)
 	fleet_close(link->fleet);
 	stats_file_close(&link->stats);
 	for (uint32_t i = 0; i < link->load_count; i++)
-		free(link->loads[i].flows);
+		load_free(link->loads[i].load);
 	free(link);
 }
 

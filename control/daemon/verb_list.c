@@ -50,7 +50,8 @@ static json_t *service_json(struct verbs *verbs, const struct config_service *se
 		config_tunnel_name(service->tunnel.type), "state",
 		service->state == CONFIG_STATE_NONE ? "none" : "flows", "id", (json_int_t)id,
 		"packets", (json_int_t)sums.packets, "bytes", (json_int_t)sums.bytes, "new_flows",
-		(json_int_t)sums.new_flows, "drops", (json_int_t)sums.drops);
+		(json_int_t)(sums.new_flows_old + sums.new_flows_new), "drops",
+		(json_int_t)sums.drops);
 }
 
 void verb_service_list(struct server_call *call)

@@ -197,15 +197,17 @@ static void measure_load(
 {
 	ret->few = true;
 	for (uint32_t i = 0; i < roster->count; i++) {
-		const struct fleet_pool *pool =
-			fleet_pool_find(&roster->members[i]->status, cutover->spec.pool);
+		const struct fleet_status *status = &roster->members[i]->status;
+		const struct fleet_pool *pool = fleet_pool_find(status, cutover->spec.pool);
 
 		if (pool == NULL || pool->share == 0 || pool->load_flows == 0 ||
-			!(pool->load_expected > 0))
+			pool->revision != cutover->shares_revision || !(pool->load_expected > 0))
 			continue;
 		if (ret->few || pool->load / pool->load_expected > ret->value / ret->reference) {
 			ret->value = pool->load;
 			ret->reference = pool->load_expected;
+			ret->backend = pool->load_backend;
+			ret->node = status->node;
 		}
 		ret->few = false;
 	}

@@ -74,16 +74,17 @@ json_t *fleet_daemon_startup_write(const uint64_t phases_ns[static DAEMON_PHASES
 static json_t *pool_write(const struct fleet_pool *pool)
 {
 	json_t *object = json_pack(
-		"{s:s, s:o, s:o, s:b, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:f, "
-		"s:f, s:o}",
+		"{s:s, s:o, s:o, s:b, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, "
+		"s:f, s:f, s:o}",
 		"pool", pool->pool, "revision", number(pool->revision), "share",
 		number(pool->share), "local", pool->local, "old_digest",
 		digest_text(pool->has_old, pool->old_digest), "new_digest",
 		digest_text(pool->has_new, pool->new_digest), "error", pool->error, "flows_old",
 		number(pool->flows_old), "flows_new", number(pool->flows_new), "aborts_old",
 		number(pool->aborts_old), "aborts_new", number(pool->aborts_new), "drops_old",
-		number(pool->drops_old), "drops_new", number(pool->drops_new), "load", pool->load,
-		"load_expected", pool->load_expected, "load_flows", number(pool->load_flows));
+		number(pool->drops_old), "drops_new", number(pool->drops_new), "load_backend",
+		pool->load_backend, "load", pool->load, "load_expected", pool->load_expected,
+		"load_flows", number(pool->load_flows));
 	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "packets_old",
 		number(pool->packets_old), "packets_new", number(pool->packets_new), "shadow_same",
 		number(pool->shadow_same), "shadow_different", number(pool->shadow_different),
@@ -177,6 +178,7 @@ static bool pool_read(const json_t *object, struct fleet_pool *ret)
 	ret->has_old = get_digest(object, "old_digest", ret->old_digest);
 	ret->has_new = get_digest(object, "new_digest", ret->new_digest);
 	get_text(object, "error", ret->error, sizeof(ret->error));
+	get_text(object, "load_backend", ret->load_backend, sizeof(ret->load_backend));
 	return get_text(object, "pool", ret->pool, sizeof(ret->pool)) &&
 		ret->share <= GATE_SHARE_ALL;
 }

@@ -61,8 +61,9 @@ struct fleet_pool {
 	uint64_t shadow_different;
 	uint64_t ring_bytes_old; // of all subset rings, in all workers
 	uint64_t ring_bytes_new;
-	// Hottest backend against its fair share since the last change of share, and what the rings predict; the
-	// flows that this was counted on, 0 when they are too few to mean anything.
+	// The hottest backend since the last change of share: the new flows that it got, and the most that its rings
+	// and chance explain. load_flows: new flows of the pool; 0 when they are too few to mean anything.
+	char load_backend[CUTOVER_NAME_BYTES];
 	double load;
 	double load_expected;
 	uint64_t load_flows;

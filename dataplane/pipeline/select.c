@@ -125,14 +125,14 @@ static void book_new_flow(struct pipeline_worker *worker, const struct packet *p
 	enum ipc_trace_entry entry)
 {
 	const struct snapshot *snapshot = &worker->forwarding->snapshot;
-	struct stats_pool *pool = &worker->stats.pools[service->pool];
+	struct stats_pool *of_pool = &worker->stats.pools[service->pool];
+	struct stats_service *of_service = &worker->stats.services[packet->service];
 
-	worker->stats.services[packet->service].new_flows++;
 	worker->stats.backends[packet->backend].new_flows++;
-	if (selection->uses_new)
-		pool->new_flows_new++;
-	else
-		pool->new_flows_old++;
+	of_pool->new_flows_old += !selection->uses_new;
+	of_pool->new_flows_new += selection->uses_new;
+	of_service->new_flows_old += !selection->uses_new;
+	of_service->new_flows_new += selection->uses_new;
 	if (service->ring_new != SNAPSHOT_NO_RING &&
 		is_sampled(packet->hash, PIPELINE_SHADOW_SHIFT)) {
 		bool same = pick_on(snapshot, service->ring_old, packet->ring_hash) ==
@@ -140,9 +140,9 @@ static void book_new_flow(struct pipeline_worker *worker, const struct packet *p
 
 		count(worker, same ? COUNTER_shadow_same : COUNTER_shadow_different);
 		if (same)
-			pool->shadow_same++;
+			of_pool->shadow_same++;
 		else
-			pool->shadow_different++;
+			of_pool->shadow_different++;
 	}
 	if (is_traced(worker, packet))
 		trace(worker, packet, service, selection, IPC_TRACE_MISS, entry);

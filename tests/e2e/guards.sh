@@ -11,7 +11,11 @@ sandbox "$@"
 NODE=$E2E_WORK/node.yaml
 sed 's/^run_dir:/metrics: "127.0.0.1:9464"\nrun_dir:/' "$E2E_SOURCE/configs/demo/node.yaml" > "$NODE"
 # The new ring has a fifth backend; four points of five that move go there or come from there.
-sed 's/- {name: b4, /- {name: b5, address: 10.10.5.2, weight: 80}\n      &/' "$POOLS" > "$E2E_WORK/pools-new.yaml"
+# IPv6 clients have a home, on subset rings of their own.
+sed -e '/name: http-v6/,$ s/pool: web/&\n    affinity: client\n    requires: [six]/' -e 's/weight: [48]0/&, tags: [six]/' \
+	"$POOLS" > "$E2E_WORK/pools.yaml"
+POOLS=$E2E_WORK/pools.yaml
+sed 's/- {name: b4, /- {name: b5, address: 10.10.5.2, weight: 80, tags: [six]}\n      &/' "$POOLS" > "$E2E_WORK/pools-new.yaml"
 
 need_hugepages
 make_network 5 80
@@ -33,8 +37,9 @@ prometheus_says() {
 }
 wait_for 20 prometheus_says 'min(up) == 1'
 
-# spec QUERY: a cutover of one step, watched closely.
+# spec QUERY [GUARD]: a cutover of two steps, watched closely.
 spec() {
+	local guard=${2:-"{kind: load, window: 4s}"}
 	cat > "$E2E_WORK/cutover.yaml" << END
 pool: web
 to: {version: v2, points: 16}
@@ -50,6 +55,7 @@ guards:
   - {kind: share, window: 4s}
   - {kind: digest, window: 2s}
   - {name: alive, query: '$1', direction: below, pause: 0.5, window: 2s}
+  - $guard
 stages:
   - {datacenters: all, steps: [50%, 100%], min_soak: 5s}
 END
@@ -87,10 +93,12 @@ check "stage a cutover that changes the backends, too" stage
 ringway cutover plan -f "$E2E_WORK/cutover.yaml" --pools "$E2E_WORK/pools-new.yaml" | sed 's/^/# /'
 check "start" start
 check "missing data pauses" wait_for 30 state_is paused
+# paused_for PAUSE GUARD
 paused_for() {
-	ringway cutover show web -o json | jq -e --arg pause "$1" '.pause == $pause and (.reason | startswith("alive"))'
+	ringway cutover show web -o json |
+		jq -e --arg pause "$1" --arg guard "$2" '.pause == $pause and (.reason | startswith($guard))'
 }
-check "and says which and why" paused_for guard_inconclusive
+check "and says which and why" paused_for guard_inconclusive alive
 check "resume is refused while it still fails" exits 8 ringway cutover resume web --reason test
 check "rollback" ringway cutover rollback web --reason test
 check "rolled back" wait_for 10 state_is rolled_back
@@ -113,8 +121,30 @@ check "no flow takes the new ring" split_matches "$before" 0
 check "downloads never noticed" downloads_run d4 20
 check "discard it" ringway cutover discard web --yes
 
-# Mended, the same plan runs through.
 ip -n b5 addr add "$VIP4/32" dev lo
+
+# Two clients of a service where each client has its backend make as many connections as all others together.
+hot_clients() {
+	while :; do
+		on c "$E2E_SOURCE/tests/e2e/clients.py" connect --to "[$VIP6]:80" --from "${CLIENTS6%/*}/126" --count 400 \
+			--concurrency 50 --timeout 4 > /dev/null || true
+	done
+}
+hot_clients &
+e2e_pids[hot]=$!
+spec 'min(up)' '{kind: load, window: 2s, failures: 2}'
+check "stage a cutover while two clients are half of the traffic" stage
+check "start that" start
+check "the backend that got too much pauses it" wait_for 40 state_is paused
+check "because of its load" paused_for guard load
+ringway cutover show web -o json | jq -r .reason | sed 's/^/# /'
+kill "${e2e_pids[hot]}"
+check "roll that back" ringway cutover rollback web --reason test
+check "that is rolled back" wait_for 10 state_is rolled_back
+check "discard that" ringway cutover discard web --yes
+
+# Mended, the plan runs through.
+spec 'min(up)'
 shadow() {
 	jq -nc --argjson a "$1" --argjson b "$(stats | jq -c .counters)" \
 		'{same: ($b.shadow_same - $a.shadow_same), different: ($b.shadow_different - $a.shadow_different)}'
@@ -141,10 +171,10 @@ churn_matches | sed 's/^/# /'
 check "downloads never noticed that either" downloads_run d4 20
 check "retire" ringway cutover retire web --yes --reason test
 check "retired" wait_for 15 state_is retired
-only_one() {
-	ringway ring list -o json | jq -e '.rings | length == 1'
+only_new() {
+	ringway ring list -o json | jq -e '.rings | length == 2 and all(.version == "v2")'
 }
-check "the old ring is gone" wait_for 10 only_one
+check "the old rings are gone" wait_for 10 only_new
 echo "# rings of the node: $during bytes during, $(memory_of) after"
 POOLS=$E2E_WORK/pools-new.yaml
 check "shares of the new ring, fifth backend included" shares_match "$(intended web@v2:16)" 4 1000

@@ -138,14 +138,27 @@ static void share_is_held_against_chance(void)
 	CU_ASSERT_EQUAL(memory.verdict, GUARD_FAILED);
 }
 
-static void load_is_held_against_the_plan(void)
+static enum guard_action load(double flows, double most)
+{
+	struct guard_sample sample = {.available = true,
+		.value = flows,
+		.reference = most,
+		.backend = "b7",
+		.node = "lb-1"};
+
+	return guard_judge(&config, &sample, &memory);
+}
+
+static void load_is_held_against_the_rings(void)
 {
 	begin(GUARD_LOAD);
-	CU_ASSERT_EQUAL(value(2.7, 2.3), GUARD_GO);
-	CU_ASSERT_EQUAL(value(2.8, 2.3), GUARD_WAIT);
+	CU_ASSERT_EQUAL(load(1190, 1000), GUARD_GO);
+	CU_ASSERT_EQUAL(load(1210, 1000), GUARD_WAIT);
 	CU_ASSERT_EQUAL(memory.verdict, GUARD_FAILED);
-	CU_ASSERT_EQUAL(value(2.8, 0), GUARD_WAIT);
-	CU_ASSERT_EQUAL(memory.verdict, GUARD_ERROR);
+	CU_ASSERT_STRING_EQUAL(
+		memory.text, "b7 got 1210 new flows on lb-1; its rings and chance explain 1000");
+	CU_ASSERT_EQUAL(load(1210, 1000), GUARD_WAIT);
+	CU_ASSERT_EQUAL(load(1210, 1000), GUARD_PAUSE);
 }
 
 static void promql_has_two_thresholds(void)
@@ -225,7 +238,7 @@ static const struct test_case cases[] = {
 	CASE(few_flows_are_inconclusive_unless_the_difference_is_gross),
 	CASE(drops_on_the_new_ring_take_it_back_in_ten_seconds),
 	CASE(share_is_held_against_chance),
-	CASE(load_is_held_against_the_plan),
+	CASE(load_is_held_against_the_rings),
 	CASE(promql_has_two_thresholds),
 	CASE(cold_cache_may_dip_but_must_recover),
 	CASE(dry_run_says_what_it_would_do_and_does_nothing),

@@ -132,18 +132,6 @@ static void exact_churn_is_what_a_million_keys_do(void)
 	free(new_image);
 }
 
-static void mixture_is_between_both_rings(void)
-{
-	uint64_t old_arcs[] = {UINT64_C(1) << 31, UINT64_C(1) << 31, 0};
-	uint64_t new_arcs[] = {0, UINT64_C(3) << 30, UINT64_C(1) << 30};
-	uint32_t old_weights[] = {1, 1, 0}, new_weights[] = {0, 1, 1};
-	struct plan_mixture mixture = {old_arcs, new_arcs, old_weights, new_weights, 3};
-
-	CU_ASSERT_DOUBLE_EQUAL(plan_mixture_hottest(&mixture, 0), 1, 1e-12);
-	CU_ASSERT_DOUBLE_EQUAL(plan_mixture_hottest(&mixture, 1), 1.5, 1e-12);
-	CU_ASSERT_DOUBLE_EQUAL(plan_mixture_hottest(&mixture, 0.5), 1.25, 1e-12);
-}
-
 static void compute(enum flow_affinity affinity)
 {
 	struct plan_ring ring = {
@@ -215,7 +203,6 @@ static const struct test_case cases[] = {
 	CASE(prediction_is_the_exact_formula),
 	CASE(churn_and_balance_of_v1_to_v2_are_those_of_the_table),
 	CASE(exact_churn_is_what_a_million_keys_do),
-	CASE(mixture_is_between_both_rings),
 	CASE(plan_lists_every_step_with_what_it_moves),
 	CASE(surge_counts_only_where_keys_have_a_home),
 	CASE(ramp_is_one_line_with_its_whole_time),

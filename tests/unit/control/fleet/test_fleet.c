@@ -100,7 +100,8 @@ static void statement_reads_back(void)
 	statement(&before, "a1", "ams", &cutover);
 	before.kill_switch = true;
 	before.pools[0].aborts_new = 9;
-	before.pools[0].load = 1.25;
+	before.pools[0].load = 1250;
+	snprintf(before.pools[0].load_backend, CUTOVER_NAME_BYTES, "b7");
 	before.pools[0].packets_old = 11;
 	before.pools[0].packets_new = 12;
 	before.pools[0].shadow_same = 13;

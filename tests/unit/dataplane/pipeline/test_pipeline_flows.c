@@ -73,7 +73,8 @@ static void new_flows_go_where_selection_says(void)
 	CU_ASSERT(on_new > 400 && on_new < 600);
 	CU_ASSERT_EQUAL(node.workers[0].stats.pools[0].new_flows_new, on_new);
 	CU_ASSERT_EQUAL(node.workers[0].stats.pools[0].new_flows_old, 1000 - on_new);
-	CU_ASSERT_EQUAL(node.workers[0].stats.services[0].new_flows, 1000);
+	CU_ASSERT_EQUAL(node.workers[0].stats.services[0].new_flows_new, on_new);
+	CU_ASSERT_EQUAL(node.workers[0].stats.services[0].new_flows_old, 1000 - on_new);
 	CU_ASSERT_EQUAL(node_counter(&node, COUNTER_flow_miss_syn), 1000);
 	flows_check_balance(&node);
 	node_free(&node);
@@ -299,7 +300,7 @@ static void two_packets_of_a_new_flow_in_one_burst_are_one_flow(void)
 	CU_ASSERT_EQUAL(packets[0].backend, packets[1].backend);
 	CU_ASSERT_EQUAL(node_counter(&node, COUNTER_flow_insert), 2);
 	CU_ASSERT_EQUAL(node_counter(&node, COUNTER_flow_hit), 1);
-	CU_ASSERT_EQUAL(node.workers[0].stats.services[0].new_flows, 2);
+	CU_ASSERT_EQUAL(node.workers[0].stats.services[0].new_flows_old, 2);
 	uint64_t word = flow_table_peek(node.workers[0].flow_table, packets[1].hash, node.now_s);
 
 	CU_ASSERT_EQUAL(flow_word_state(word), FLOW_STATE_FIRST);
@@ -582,7 +583,7 @@ static void stateless_service_asks_the_ring_every_time(void)
 	CU_ASSERT(moved > 80);
 	CU_ASSERT_EQUAL(node_counter(&node, COUNTER_stateless), 300);
 	CU_ASSERT_EQUAL(node_counter(&node, COUNTER_flow_insert), 0);
-	CU_ASSERT_EQUAL(node.workers[0].stats.services[0].new_flows, 100);
+	CU_ASSERT_EQUAL(node.workers[0].stats.services[0].new_flows_old, 100);
 	flows_check_balance(&node);
 	node_free(&node);
 }
