@@ -2,6 +2,7 @@
 #include "control/config/check.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PATH_BYTES 160u
@@ -113,6 +114,44 @@ static void links_check(const struct config_dataplane *d, struct config_report *
 	}
 }
 
+// Whether a URL's host, with whatever follows it, is this machine.
+static bool on_this_machine(const char *host)
+{
+	static const char *const loopback[] = {"127.", "localhost", "[::1]"};
+
+	for (size_t i = 0; i < sizeof(loopback) / sizeof(loopback[0]); i++) {
+		if (strncmp(host, loopback[i], strlen(loopback[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+// Passwords and the seed of the flow hash go there, so in the open only when somebody said so.
+static void endpoint_check(
+	const struct config_store *store, uint32_t index, struct config_report *report)
+{
+	const char *url = store->endpoints[index];
+	bool secure = strncmp(url, "https://", 8) == 0, plain = strncmp(url, "http://", 7) == 0;
+	const char *host = url + (secure ? 8 : 7);
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "store.endpoints[%u]", index);
+	// The sentence does not repeat it: there may be a password in it.
+	if ((secure || plain) && strchr(host, '@') != NULL)
+		config_report_add(report, CONFIG_BAD_VALUE, path, "use `user` and `password_file`",
+			"a URL of etcd has no user in it");
+	else if ((!secure && !plain) || host[0] == '\0' || strpbrk(host, "/?# ") != NULL)
+		config_report_add(report, CONFIG_BAD_VALUE, path, "https://etcd-1:2379",
+			"\"%s\" is no https://HOST:PORT", url);
+	else if (plain && store->plaintext == CONFIG_PLAINTEXT_LOOPBACK && !on_this_machine(host))
+		config_report_add(report, CONFIG_CONFLICT, path,
+			"https://, or `plaintext: anywhere` if the network is trusted",
+			"\"%s\" would carry the state and its secrets in the open", url);
+	else if (plain && store->tls.key[0] != '\0')
+		config_report_add(report, CONFIG_CONFLICT, path, "https://",
+			"\"%s\" would not use `tls`", url);
+}
+
 static void store_check(const struct config_store *store, struct config_report *report)
 {
 	bool certificate = store->tls.certificate[0] != '\0';
@@ -121,6 +160,8 @@ static void store_check(const struct config_store *store, struct config_report *
 	if (store->type == CONFIG_STORE_ETCD && store->endpoint_count == 0)
 		config_report_add(report, CONFIG_MISSING_KEY, "store",
 			"endpoints: [\"https://etcd-1:2379\"]", "etcd without `endpoints`");
+	for (uint32_t i = 0; i < store->endpoint_count; i++)
+		endpoint_check(store, i, report);
 	if (store->type == CONFIG_STORE_FILE && store->path[0] != '/')
 		config_report_add(report, CONFIG_BAD_VALUE, "store.path", NULL,
 			"\"%s\" is no absolute path", store->path);

@@ -128,6 +128,12 @@ enum config_store_type {
 	CONFIG_STORE_ETCD,
 };
 
+// Where etcd may be spoken to without TLS.
+enum config_plaintext {
+	CONFIG_PLAINTEXT_LOOPBACK,
+	CONFIG_PLAINTEXT_ANYWHERE,
+};
+
 struct config_tls {
 	const char *ca; // paths; "" : the system's
 	const char *certificate;
@@ -142,6 +148,7 @@ struct config_store {
 	const char *prefix; // etcd: of all keys
 	const char *user;   // etcd: "" no authentication
 	const char *password_file;
+	enum config_plaintext plaintext; // etcd
 	struct config_tls tls;
 };
 

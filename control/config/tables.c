@@ -83,6 +83,12 @@ static const struct schema_choice store_types[] = {
 	{NULL, 0},
 };
 
+static const struct schema_choice plaintexts[] = {
+	{"loopback", CONFIG_PLAINTEXT_LOOPBACK},
+	{"anywhere", CONFIG_PLAINTEXT_ANYWHERE},
+	{NULL, 0},
+};
+
 static const struct schema_field backend_fields[] = {
 	{"name", SCHEMA_NAME, SCHEMA_REQUIRED | SCHEMA_ID, AT(config_backend, name),
 		.text = "name of the backend, unique in its pool"},
@@ -222,11 +228,11 @@ const struct schema_map config_pools_table = {
 
 static const struct schema_field tls_fields[] = {
 	{"ca", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_tls, ca),
-		.text = "file of the authorities to trust; the system's unless given"},
+		.text = "file of the authorities to trust, alone; the system's unless given"},
 	{"certificate", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_tls, certificate),
-		.text = "file of the client certificate"},
+		.text = "file of the client certificate; without a common name"},
 	{"key", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_tls, key),
-		.text = "file of its private key"},
+		.text = "file of its private key; mode 0400"},
 	END,
 };
 
@@ -245,7 +251,10 @@ static const struct schema_field store_fields[] = {
 	{"user", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_store, user),
 		.text = "etcd: user name; no authentication unless given"},
 	{"password_file", SCHEMA_TEXT, SCHEMA_RESTART, AT(config_store, password_file),
-		.text = "etcd: file that holds the password"},
+		.text = "etcd: file that holds the password in its first line; mode 0400"},
+	{"plaintext", SCHEMA_CHOICE, SCHEMA_RESTART, AT(config_store, plaintext),
+		.choices = plaintexts, .preset = "loopback",
+		.text = "etcd: where endpoints may be http://"},
 	{"tls", SCHEMA_MAP, SCHEMA_RESTART, AT(config_store, tls), .map = &tls_table,
 		.text = "etcd: certificates"},
 	END,

@@ -449,6 +449,34 @@ static void worker_on_the_main_cpu_is_a_warning(void)
 	config_node_free(node);
 }
 
+static void plaintext_to_other_machines_wants_a_word(void)
+{
+	struct config_report report;
+	struct config_node *node = NULL;
+	const char *text =
+		"node: a\ndataplane: {workers: [1], ports: [{device: x}]}\n"
+		"store: {type: etcd, plaintext: anywhere, endpoints: [\"http://e:2379\"]}\n";
+
+	config_report_init(&report, "node.yaml", text, strlen(text));
+	CU_ASSERT_EQUAL(config_node_read(&report, &node), 0);
+	config_report_free(&report);
+	config_node_free(node);
+}
+
+static void password_in_a_url_is_not_repeated(void)
+{
+	struct config_report report;
+	struct config_node *node = NULL;
+	const char *text = "node: a\ndataplane: {workers: [1], ports: [{device: x}]}\n"
+			   "store: {type: etcd, endpoints: [\"https://me:secret@e:2379\"]}\n";
+
+	config_report_init(&report, "node.yaml", text, strlen(text));
+	CU_ASSERT_EQUAL(config_node_read(&report, &node), -EINVAL);
+	CU_ASSERT_EQUAL_FATAL(report.error_count, 1);
+	CU_ASSERT_PTR_NULL(strstr(report.findings[0].text, "secret"));
+	config_report_free(&report);
+}
+
 static void bad_nodes_are_refused_at_their_place(void)
 {
 	static const struct refusal refusals[] = {
@@ -467,6 +495,22 @@ static void bad_nodes_are_refused_at_their_place(void)
 			CONFIG_CONFLICT, 2, 84},
 		{"node: a\nstore: {type: etcd}\ndataplane: {workers: [1], ports: [{device: x}]}\n",
 			CONFIG_MISSING_KEY, 2, 1},
+		{"node: a\ndataplane: {workers: [1], ports: [{device: x}]}\n"
+		 "store: {type: etcd, endpoints: [\"https://e:2379\", \"etcd:2379\"]}\n",
+			CONFIG_BAD_VALUE, 3, 51},
+		{"node: a\ndataplane: {workers: [1], ports: [{device: x}]}\n"
+		 "store: {type: etcd, endpoints: [\"https://e:2379/\"]}\n",
+			CONFIG_BAD_VALUE, 3, 33},
+		{"node: a\ndataplane: {workers: [1], ports: [{device: x}]}\n"
+		 "store: {type: etcd, endpoints: [\"https://me:secret@e:2379\"]}\n",
+			CONFIG_BAD_VALUE, 3, 33},
+		{"node: a\ndataplane: {workers: [1], ports: [{device: x}]}\n"
+		 "store: {type: etcd, endpoints: [\"http://127.0.0.1:1\", \"http://e:2379\"]}\n",
+			CONFIG_CONFLICT, 3, 55},
+		{"node: a\ndataplane: {workers: [1], ports: [{device: x}]}\n"
+		 "store: {type: etcd, endpoints: [\"http://127.0.0.1:1\"],"
+		 " tls: {certificate: /c, key: /k}}\n",
+			CONFIG_CONFLICT, 3, 33},
 		{"node: a\ndataplane: {workers: [1], flow_entries: 1000000,"
 		 " ports: [{device: x}]}\n",
 			CONFIG_BAD_VALUE, 2, 41},
@@ -501,6 +545,8 @@ int main(void)
 		{"node_of_the_design_is_read_whole", node_of_the_design_is_read_whole},
 		{"worker_on_the_main_cpu_is_a_warning", worker_on_the_main_cpu_is_a_warning},
 		{"bad_nodes_are_refused_at_their_place", bad_nodes_are_refused_at_their_place},
+		SUITE_CASE(plaintext_to_other_machines_wants_a_word),
+		SUITE_CASE(password_in_a_url_is_not_repeated),
 	};
 
 	return SUITE_RUN("config_reader", cases);
