@@ -233,6 +233,7 @@ int node_attach(struct node *node, struct sd_event *event)
 	int rc = sd_event_add_time_relative(
 		event, &node->timer, CLOCK_MONOTONIC, TICK_US, 0, on_tick, node);
 
+	node->ticks = REFRESH_TICKS; // the watch tells of nothing that came before it
 	if (rc >= 0 && fd >= 0)
 		rc = sd_event_add_io(event, &node->watch, fd, EPOLLIN, on_watch, node);
 	return rc < 0 ? rc : 0;

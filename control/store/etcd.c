@@ -9,9 +9,10 @@
 //
 // A document is there when its generation's key is; parts are written before. Every transaction compares and writes
 // in one step. A call that was sent twice (the first answer was lost) may find its own work done: that counts as
-// done.
+// done; key_swap looks for it in the history of the key, since others may have gone on from it.
 #include "control/store/backend.h"
 #include "control/store/etcd_client.h"
+#include "control/store/etcd_credentials.h"
 #include "control/store/etcd_watch.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@
 #define ID_BYTES      33
 #define PATH_BYTES    256
 #define AUDIT_TRIES   50u
+#define SWAP_HISTORY  16u // values that a key can have had while one swap was waiting for its answer
 
 struct etcd_state {
 	struct etcd_client client;
@@ -126,8 +128,13 @@ static int put_if(
 {
 	json_t *request = json_pack("{s:o, s:[{s:o}], s:[{s:{s:o}}]}", "compare", compares,
 		"success", "request_put", put, "failure", "request_range", "key", encode_text(key));
+	struct etcd_state *state = store->state;
 	int rc = call(store, "kv/txn", request, ret_reply);
 
+	if (rc == -EIO && state->client.sends > 0)
+		return store_fail(store, rc,
+			"it is not known whether this was done, look again when etcd answers: %s",
+			state->client.error);
 	return rc < 0 ? rc : json_is_true(json_object_get(*ret_reply, "succeeded"));
 }
 
@@ -146,20 +153,22 @@ static const json_t *failure_range(const json_t *reply)
 	return json_object_get(first, "response_range");
 }
 
+static bool holds(const json_t *kvs_owner, const char *value)
+{
+	size_t length;
+	char *there = value_of(kvs_owner, &length);
+	bool same = there != NULL && strcmp(there, value) == 0;
+
+	free(there);
+	return same;
+}
+
 // Whether a put that did not go through found its own value there: the first answer was lost on the way.
 static bool was_ours(struct store *store, const json_t *reply, const char *value)
 {
-	struct etcd_state *state = store->state;
-	size_t length;
-	char *there;
-	bool same;
+	const struct etcd_state *state = store->state;
 
-	if (!state->client.retried)
-		return false;
-	there = value_of(failure_range(reply), &length);
-	same = there != NULL && strcmp(there, value) == 0;
-	free(there);
-	return same;
+	return state->client.sends > 1 && holds(failure_range(reply), value);
 }
 
 // --- opening -----------------------------------------------------------------------------------------
@@ -192,9 +201,13 @@ static int etcd_open(struct store *store, const struct config_store *config)
 	snprintf(state->root, sizeof(state->root), "%s%s", config->prefix, slash ? "" : "/");
 	store->state = state;
 	// A store that cannot be reached now is no reason not to start: the node serves what it has.
-	rc = etcd_client_open(&state->client, config);
+	// Files that are not there, or that anybody can read, are one.
+	rc = etcd_credentials_check(config, store->error, sizeof(store->error));
+	if (rc == 0)
+		rc = etcd_client_open(&state->client, config);
 	if (rc < 0) {
-		fail_client(store, rc);
+		if (store->error[0] == '\0')
+			fail_client(store, rc);
 		free(state);
 		store->state = NULL;
 	}
@@ -428,9 +441,38 @@ static int etcd_key_write(struct store *store, const char *key, const char *valu
 	return rc;
 }
 
+// Whether value stood under a key between before and now: each older value is what was there just before the newer one
+// came. now: what a range found; stolen. Returns 1, 0, or -errno.
+static int stood_since(
+	struct store *store, const char *path, json_t *now, const char *before, const char *value)
+{
+	for (unsigned i = 0; i < SWAP_HISTORY; i++) {
+		const json_t *kv = json_array_get(json_object_get(now, "kvs"), 0);
+		uint64_t revision = etcd_number(kv, "mod_revision");
+		bool found = holds(now, value);
+		bool first = kv == NULL || etcd_number(kv, "version") == 1 ||
+			(before != NULL && holds(now, before));
+
+		json_decref(now);
+		now = NULL;
+		if (found || first)
+			return found;
+		int rc = call(store, "kv/range",
+			json_pack("{s:o, s:I}", "key", encode_text(path), "revision",
+				(json_int_t)revision - 1),
+			&now);
+
+		if (rc < 0)
+			return rc;
+	}
+	json_decref(now);
+	return store_fail(store, -EIO, "it is not known whether this was done: look again");
+}
+
 static int etcd_key_swap(
 	struct store *store, const char *key, const char *before, const char *value)
 {
+	struct etcd_state *state = store->state;
 	char path[PATH_BYTES];
 	json_t *reply = NULL;
 	int rc;
@@ -439,7 +481,10 @@ static int etcd_key_swap(
 	rc = put_if(store,
 		json_pack("[o]", before ? compare_value(path, before) : compare_absent(path)), path,
 		put_of(path, value, strlen(value)), &reply);
-	if (rc == 0 && !was_ours(store, reply, value))
+	if (rc == 0 && state->client.sends > 1)
+		rc = stood_since(
+			store, path, json_incref((json_t *)failure_range(reply)), before, value);
+	if (rc == 0)
 		rc = store_fail(store, -ESTALE, "somebody else changed %s", key);
 	json_decref(reply);
 	return rc < 0 ? rc : 0;

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls to etcd's v3 JSON gateway over HTTP(S): endpoints tried in turn, a token where users are on, base64.
 //
+// A member that dies, hangs, has lost its leader or the token costs a call time, not its answer: it is sent again, to the
+// next member, or after one more login. So a write may be done twice, and the first time without our hearing of
+// it; what that may spoil is a transaction whose comparison finds its own work, see etcd_client.sends.
+//
 // The gateway answers every call with one JSON object; keys and values are base64, 64-bit numbers are strings.
 // Context: one thread for a client, except etcd_client_interrupt().
 #pragma once
 
 #include "control/config/config.h"
+#include "control/store/store.h"
 
 #include <curl/curl.h>
 #include <jansson.h>
@@ -13,21 +18,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// In which one call has to be done, all endpoints together; and a single attempt, and its connection.
+// In which one call has to be done, all endpoints together: longer than an election. The same for a store that is known
+// to be lost; then for a single attempt, and for its connection, TLS included, across an ocean.
 #define ETCD_CALL_MS    5000u
+#define ETCD_PROBE_MS   1000u
 #define ETCD_TRY_MS     2000u
-#define ETCD_CONNECT_MS 500u
+#define ETCD_CONNECT_MS 1500u
 
-#define ETCD_ERROR_BYTES 256u
+#define ETCD_ERROR_BYTES STORE_ERROR_BYTES
 
 struct etcd_client {
 	const struct config_store *config; // must outlive the client
 	CURL *curl;
-	uint32_t endpoint;      // tried first: the one that answered last
-	char *token;            // NULL: none yet, or no users
+	uint32_t endpoint;      // tried first: the one that answered last, at first any
+	char *token;            // NULL: none yet, or no user configured; "": etcd has users off
 	uint64_t down_until_ms; // CLOCK_MONOTONIC; until then calls fail at once
 	uint32_t down_count;    // calls that failed one after the other
-	bool retried; // the last call was sent more than once: a write may have been done twice
+	int down_rc;            // with what
+	// How often the last call was put on a connection; more than once: its write may have been done before.
+	uint32_t sends;
+	char detail[CURL_ERROR_SIZE]; // libcurl's words for the attempt that goes on
 	char error[ETCD_ERROR_BYTES]; // of the last call that failed: a sentence
 };
 
@@ -36,10 +46,10 @@ int etcd_client_open(struct etcd_client *client, const struct config_store *conf
 void etcd_client_close(struct etcd_client *client);
 
 // Sends request (stolen) to /v3/PATH and waits for the answer.
-// While no endpoint answers, later calls fail at once for a jittered 0.25 to 4 s, so that a lost store does not
-// stop its callers again and again.
-// Returns 0 and a new reference in *ret_reply; -EACCES: etcd refuses the user; -EIO: no endpoint could do it;
-// -EPROTO: an answer that is none; -EINVAL: etcd refuses the request.
+// While no endpoint answers or lets the user in, later calls fail at once for a jittered 0.25 to 4 s, and then try for
+// ETCD_PROBE_MS, so that a lost store does not stop its callers again and again.
+// Returns 0 and a new reference in *ret_reply; -EACCES: etcd refuses the user; -EIO: no endpoint could do it, or it
+// is not known; -EPROTO: an answer that is none; -EINVAL: etcd refuses the request.
 int etcd_call(struct etcd_client *client, const char *path, json_t *request, json_t **ret_reply);
 
 // Prepares a handle for a POST to an endpoint, TLS and token included; *ret_headers is the caller's to free.
@@ -47,8 +57,11 @@ int etcd_call(struct etcd_client *client, const char *path, json_t *request, jso
 int etcd_client_prepare(struct etcd_client *client, CURL *curl, const char *path, uint32_t endpoint,
 	struct curl_slist **ret_headers);
 
-// Asks for a token if the configuration has a user. Returns 0 or as etcd_call().
+// Asks for a token if the configuration has a user and there is none. Returns 0 or less.
 int etcd_client_login(struct etcd_client *client);
+
+// Forgets the token, so that the next call logs in.
+void etcd_client_logout(struct etcd_client *client);
 
 // A random wait of up to most milliseconds, so that nodes do not come back all at once.
 uint32_t etcd_jitter_ms(uint32_t most);

@@ -16,8 +16,12 @@
 
 #define RECONNECT_MS_MIN 200u
 #define RECONNECT_MS_MAX 5000u
-// A stream that says nothing is opened anew: a dead peer behind a firewall never closes.
+// A host that is gone never closes: it is asked after so much silence, and has so long to answer.
+#define SILENCE_S 10L
+#define PROBE_S   5L
+// And a stream is opened anew at times: a process that hangs keeps its connections. So much of a hint may be late.
 #define STREAM_MS_MAX 300000u
+#define STAND_MS_MAX  5000u
 
 #define ROOT_BYTES_MAX 128u
 #define RANGES         3u
@@ -28,7 +32,11 @@ struct etcd_watch {
 	char *body;
 	int event;
 	atomic_bool stop;
-	atomic_uint answers; // lines of the stream that is open
+	atomic_bool stands; // the server has said that it watches all ranges
+	// of the stream that is open, thread only
+	unsigned answers;  // lines
+	unsigned canceled; // characters of CANCELED that were just seen
+	uint64_t opened_ms;
 	pthread_t thread;
 };
 
@@ -40,14 +48,26 @@ static void hint(struct etcd_watch *watch)
 	(void)written; // full: it is readable already
 }
 
+// What an answer has when the server has ended a watch (no permission, say) and leaves the stream open. Nothing else
+// can look like it: keys and values are base64.
+static const char canceled[] = "\"canceled\":true";
+
+// One line an answer; the first RANGES say that the watches stand. From then on nothing is missed; before, something may
+// have been, so that is a hint as well.
 static size_t stream_take(char *bytes, size_t size, size_t count, void *context)
 {
 	struct etcd_watch *watch = context;
 
-	// One line an answer; the first RANGES say that the watches stand.
 	for (size_t i = 0; i < size * count; i++) {
-		if (bytes[i] == '\n' && atomic_fetch_add(&watch->answers, 1) >= RANGES)
-			hint(watch);
+		if (bytes[i] != canceled[watch->canceled])
+			watch->canceled = 0;
+		if (bytes[i] == canceled[watch->canceled] &&
+			++watch->canceled == sizeof(canceled) - 1)
+			return 0; // ends the stream
+		if (bytes[i] != '\n' || ++watch->answers < RANGES)
+			continue;
+		hint(watch);
+		atomic_store(&watch->stands, true);
 	}
 	return size * count;
 }
@@ -56,10 +76,11 @@ static size_t stream_take(char *bytes, size_t size, size_t count, void *context)
 static int stream_goes_on(
 	void *context, curl_off_t total, curl_off_t now, curl_off_t sent, curl_off_t to_send)
 {
-	struct etcd_watch *watch = context;
+	const struct etcd_watch *watch = context;
+	bool late = watch->answers < RANGES && etcd_now_ms() - watch->opened_ms > STAND_MS_MAX;
 
 	(void)total, (void)now, (void)sent, (void)to_send;
-	return atomic_load(&watch->stop) ? 1 : 0;
+	return late || atomic_load(&watch->stop) ? 1 : 0;
 }
 
 static void stream_once(struct etcd_watch *watch)
@@ -71,6 +92,15 @@ static void stream_once(struct etcd_watch *watch)
 	if (etcd_client_login(client) < 0 ||
 		etcd_client_prepare(client, client->curl, "watch", client->endpoint, &headers) < 0)
 		return;
+	watch->answers = 0;
+	watch->canceled = 0;
+	watch->opened_ms = etcd_now_ms();
+	// A member that has lost its leader ends the stream, instead of staying silent with it.
+	headers = curl_slist_append(headers, "Grpc-Metadata-hasleader: true");
+	curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(client->curl, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(client->curl, CURLOPT_TCP_KEEPIDLE, SILENCE_S);
+	curl_easy_setopt(client->curl, CURLOPT_TCP_KEEPINTVL, PROBE_S);
 	curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, watch->body);
 	curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, (long)STREAM_MS_MAX);
 	curl_easy_setopt(client->curl, CURLOPT_WRITEFUNCTION, stream_take);
@@ -81,8 +111,7 @@ static void stream_once(struct etcd_watch *watch)
 	curl_easy_perform(client->curl);
 	curl_slist_free_all(headers);
 	// Whatever ended it, a token may have run out with it.
-	free(client->token);
-	client->token = NULL;
+	etcd_client_logout(client);
 }
 
 static void pause_ms(const struct etcd_watch *watch, uint32_t ms)
@@ -100,16 +129,10 @@ static void *run(void *context)
 {
 	struct etcd_watch *watch = context;
 	uint32_t wait_ms = RECONNECT_MS_MIN;
-	bool reopened = false;
 
 	while (!atomic_load(&watch->stop)) {
 		uint64_t began_ms = etcd_now_ms();
 
-		// Changes may have been missed since the stream before.
-		if (reopened)
-			hint(watch);
-		reopened = true;
-		atomic_store(&watch->answers, 0);
 		stream_once(watch);
 		bool lasted = etcd_now_ms() - began_ms > RECONNECT_MS_MAX;
 
@@ -161,17 +184,19 @@ static char *make_body(const char *root)
 	return body;
 }
 
-// Until the server has said that it watches all ranges: from then on nothing is missed. A server that does not answer
-// is no reason not to start.
+// Until the server has said that it watches all ranges; the hint that goes with it is the caller's return. A server that
+// does not answer is no reason not to start: the hint then comes when it does.
 static void wait_until_ready(struct etcd_watch *watch)
 {
 	uint64_t end_ms = etcd_now_ms() + READY_MS_MAX;
 
-	while (atomic_load(&watch->answers) < RANGES && etcd_now_ms() < end_ms) {
+	while (!atomic_load(&watch->stands) && etcd_now_ms() < end_ms) {
 		struct timespec slice = {.tv_nsec = 5 * 1000000};
 
 		nanosleep(&slice, NULL);
 	}
+	if (atomic_load(&watch->stands))
+		etcd_watch_take(watch);
 }
 
 int etcd_watch_start(const struct config_store *config, const char *root, struct etcd_watch **ret)

@@ -7,9 +7,11 @@
 
 struct etcd_watch;
 
-// Starts watching below root ("/ringway/"): names of documents, and all keys but those that begin with "status/". The stream is opened again, with jitter, whenever it breaks, and
-// each opening is a hint as well, since changes may have been missed.
-// Waits for at most 2 s until the first stream stands. config: must outlive the watch. Returns 0 or -errno.
+// Starts watching below root ("/ringway/"): names of documents, and all keys but those that begin with "status/".
+// The stream is opened again, at another member and with jitter, whenever it breaks or its member has lost the leader.
+// Each time that it stands again is a hint, since changes may have been missed.
+// Waits for at most 2 s until the first stream stands; what changed before is not hinted. config: must outlive the watch.
+// Returns 0 or -errno.
 int etcd_watch_start(const struct config_store *config, const char *root, struct etcd_watch **ret);
 
 // Ends the thread; waits for at most a second. NULL is allowed.

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STORE_ERROR_BYTES    256u
+#define STORE_ERROR_BYTES    512u
 #define STORE_DOCUMENT_BYTES CONFIG_BYTES_MAX
 #define STORE_KEY_BYTES      128u // with the NUL: letters, digits, '.', '_', '-', and '/' between parts
 #define STORE_VALUE_BYTES    (1u << 20)
@@ -87,7 +87,8 @@ int store_audit_verify(struct store *store, uint64_t *ret_count, uint64_t *ret_n
 // --- watch -----------------------------------------------------------------------------------------
 
 // A descriptor that polls readable when document or keys may have changed, by anybody. A hint: read to know. Keys that
-// begin with "status/" need not wake anybody up: a fleet writes hundreds of them a second.
+// begin with "status/" need not wake anybody up: a fleet writes hundreds of them a second. What changed before this returned is
+// not told: read then.
 int store_watch(struct store *store);
 
 // Takes the hint, so that the descriptor waits for the next one. Returns whether there was one.

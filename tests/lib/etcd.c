@@ -34,66 +34,119 @@ static unsigned short free_port(void)
 	return ntohs(address.sin_port);
 }
 
+static const char *scheme(const struct etcd_cluster *cluster)
+{
+	return cluster->kind == ETCD_PLAIN ? "http" : "https";
+}
+
 static void write_initial(const struct etcd_cluster *cluster, char *ret, size_t bytes)
 {
 	size_t length = 0;
 
 	for (unsigned i = 0; i < cluster->member_count; i++)
-		length += (size_t)snprintf(ret + length, bytes - length,
-			"%sm%u=http://127.0.0.1:%u", i ? "," : "", i, cluster->peer_ports[i]);
+		length += (size_t)snprintf(ret + length, bytes - length, "%sm%u=%s://127.0.0.1:%u",
+			i ? "," : "", i, scheme(cluster), cluster->peer_ports[i]);
+}
+
+// The process of a member: its directory is where it runs. Does not return.
+static void member_run(const struct etcd_cluster *cluster, unsigned member)
+{
+	static const char *const secure[] = {"--cert-file", "server.pem", "--key-file",
+		"server.key", "--trusted-ca-file", "ca.pem", "--client-cert-auth",
+		"--peer-cert-file", "server.pem", "--peer-key-file", "server.key",
+		"--peer-trusted-ca-file", "ca.pem", "--peer-client-cert-auth", "--bcrypt-cost", "4",
+		"--auth-token-ttl"};
+	char name[8], client[64], peer[64], initial[256], log[16], ttl[8], token[128];
+	const char *words[40] = {"etcd", "--name", name, "--data-dir", name, "--listen-client-urls",
+		client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
+		"--initial-advertise-peer-urls", peer, "--initial-cluster", initial, "--log-level",
+		"error"};
+	unsigned count = 17;
+
+	snprintf(name, sizeof(name), "m%u", member);
+	snprintf(log, sizeof(log), "%s.log", name);
+	snprintf(ttl, sizeof(ttl), "%d", ETCD_TOKEN_S);
+	snprintf(token, sizeof(token),
+		"jwt,pub-key=token-public.pem,priv-key=token.pem,sign-method=RS256,ttl=%ds",
+		ETCD_TOKEN_S);
+	snprintf(client, sizeof(client), "%s://127.0.0.1:%u", scheme(cluster),
+		cluster->client_ports[member]);
+	snprintf(peer, sizeof(peer), "%s://127.0.0.1:%u", scheme(cluster),
+		cluster->peer_ports[member]);
+	write_initial(cluster, initial, sizeof(initial));
+	for (unsigned i = 0; cluster->kind != ETCD_PLAIN && i < sizeof(secure) / sizeof(*secure);
+		i++)
+		words[count++] = secure[i];
+	if (cluster->kind != ETCD_PLAIN)
+		words[count++] = ttl;
+	if (cluster->kind == ETCD_SECURE_SIGNED) {
+		words[count++] = "--auth-token";
+		words[count++] = token;
+	}
+	if (chdir(cluster->directory) != 0)
+		_exit(127);
+	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	dup2(fd, STDOUT_FILENO);
+	dup2(fd, STDERR_FILENO);
+	execv("/usr/bin/etcd", (char *const *)words);
+	_exit(127);
 }
 
 int etcd_member_start(struct etcd_cluster *cluster, unsigned member)
 {
-	char name[8], data[96], client[64], peer[64], initial[256], log[96];
-
-	snprintf(name, sizeof(name), "m%u", member);
-	snprintf(data, sizeof(data), "%s/%s", cluster->directory, name);
-	snprintf(log, sizeof(log), "%s/%s.log", cluster->directory, name);
-	snprintf(client, sizeof(client), "http://127.0.0.1:%u", cluster->client_ports[member]);
-	snprintf(peer, sizeof(peer), "http://127.0.0.1:%u", cluster->peer_ports[member]);
-	write_initial(cluster, initial, sizeof(initial));
 	fflush(stdout);
 	pid_t pid = fork();
 
-	if (pid == 0) {
-		int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		dup2(fd, STDOUT_FILENO);
-		dup2(fd, STDERR_FILENO);
-		execl("/usr/bin/etcd", "etcd", "--name", name, "--data-dir", data,
-			"--listen-client-urls", client, "--advertise-client-urls", client,
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-			"--initial-cluster", initial, "--log-level", "error", (char *)NULL);
-		_exit(127);
-	}
+	if (pid == 0)
+		member_run(cluster, member);
 	cluster->pids[member] = pid;
 	return pid > 0 ? 0 : -1;
 }
 
-// Runs etcdctl against one member, its output to nowhere. Returns its exit code.
-static int control(const struct etcd_cluster *cluster, unsigned member, const char *words)
+int etcd_control(const struct etcd_cluster *cluster, unsigned member, const char *words)
 {
-	char command[512];
+	bool secure = cluster->kind != ETCD_PLAIN;
+	char command[768];
 
 	snprintf(command, sizeof(command),
-		"ETCDCTL_API=3 timeout 5 etcdctl --endpoints %s --command-timeout 1s %s >/dev/null 2>&1",
-		cluster->endpoints[member], words);
+		"cd %s && ETCDCTL_API=3 %s timeout 5 etcdctl --endpoints %s --command-timeout 1s %s %s "
+		">>control.log 2>&1",
+		cluster->directory, cluster->users ? "ETCDCTL_USER=root:root" : "",
+		cluster->endpoints[member],
+		secure ? "--cacert ca.pem --cert node.pem --key node.key" : "", words);
 	return system(command);
 }
 
-int etcd_cluster_start(struct etcd_cluster *cluster, unsigned members)
+char *etcd_file(const struct etcd_cluster *cluster, const char *name)
 {
-	*cluster = (struct etcd_cluster){.member_count = members};
+	char *path = NULL;
+
+	return asprintf(&path, "%s/%s", cluster->directory, name) < 0 ? NULL : path;
+}
+
+static int make_certificates(const struct etcd_cluster *cluster)
+{
+	char command[256];
+
+	if (cluster->kind == ETCD_PLAIN)
+		return 0;
+	snprintf(command, sizeof(command), "%s %s", CERTIFICATES_PROGRAM, cluster->directory);
+	return system(command) == 0 ? 0 : -1;
+}
+
+int etcd_cluster_start(struct etcd_cluster *cluster, unsigned members, enum etcd_kind kind)
+{
+	*cluster = (struct etcd_cluster){.member_count = members, .kind = kind};
 	snprintf(cluster->directory, sizeof(cluster->directory), "/tmp/ringway-etcd-XXXXXX");
-	if (mkdtemp(cluster->directory) == NULL)
+	if (mkdtemp(cluster->directory) == NULL || make_certificates(cluster) < 0)
 		return -1;
 	for (unsigned i = 0; i < members; i++) {
 		cluster->client_ports[i] = free_port();
 		cluster->peer_ports[i] = free_port();
-		snprintf(cluster->urls[i], sizeof(cluster->urls[i]), "http://127.0.0.1:%u",
-			cluster->client_ports[i]);
+		snprintf(cluster->urls[i], sizeof(cluster->urls[i]), "%s://127.0.0.1:%u",
+			scheme(cluster), cluster->client_ports[i]);
 		cluster->endpoints[i] = cluster->urls[i];
 	}
 	for (unsigned i = 0; i < members; i++) {
@@ -101,7 +154,7 @@ int etcd_cluster_start(struct etcd_cluster *cluster, unsigned members)
 			return -1;
 	}
 	for (unsigned i = 0; i < 150; i++) {
-		if (control(cluster, 0, "put ready yes") == 0)
+		if (etcd_control(cluster, 0, "put ready yes") == 0)
 			return 0;
 		usleep(100000);
 	}
@@ -134,7 +187,7 @@ int etcd_leader_kill(struct etcd_cluster *cluster)
 {
 	for (unsigned i = 0; i < cluster->member_count; i++) {
 		// A leader reports itself: member id and leader id are the same.
-		if (control(cluster, i,
+		if (etcd_control(cluster, i,
 			    "endpoint status -w fields | awk '/\"MemberID\"/ {m = $3} /\"Leader\"/ {l "
 			    "= $3} END {exit !(m == l && m)}'") == 0) {
 			etcd_member_kill(cluster, i);
@@ -144,13 +197,18 @@ int etcd_leader_kill(struct etcd_cluster *cluster)
 	return -1;
 }
 
-int etcd_cluster_users(struct etcd_cluster *cluster, const char *password)
+int etcd_cluster_users(struct etcd_cluster *cluster)
 {
-	char words[128];
+	static const char *const steps[] = {"user add root:root", "user grant-role root root",
+		"role add balancer",
+		"role grant-permission balancer readwrite --prefix=true " ETCD_USER_PREFIX,
+		"user add '" ETCD_USER ":" ETCD_PASSWORD "'",
+		"user grant-role " ETCD_USER " balancer", "auth enable"};
 
-	snprintf(words, sizeof(words), "user add root:%s", password);
-	if (control(cluster, 0, words) != 0 ||
-		control(cluster, 0, "user grant-role root root") != 0)
-		return -1;
-	return control(cluster, 0, "auth enable") == 0 ? 0 : -1;
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		if (etcd_control(cluster, 0, steps[i]) != 0)
+			return -1;
+	}
+	cluster->users = true;
+	return 0;
 }

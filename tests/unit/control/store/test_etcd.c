@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `etcd` backend against real clusters on loopback: the contract, and what is its own.
 //
-//	test_etcd            one member: the contract
-//	test_etcd own        one member: large documents, watches, a store that goes and comes back, users
-//	test_etcd three      three members: the contract
-//	test_etcd three-kill three members: commits while the leader dies
+//	test_etcd              one member: the contract
+//	test_etcd own          one member: large documents, watches, a store that goes and comes back, answers that are lost
+//	test_etcd three        three members: the contract
+//	test_etcd secure       three members with TLS, client certificates and users: the contract
+//	test_etcd three-kill   three members: commits while the leader dies, the watch of a member without a leader
+//	test_etcd secure-kill  the same with TLS, client certificates and users
 #include "tests/lib/suite.h"
-#include "tests/lib/etcd.h"
 #include "tests/unit/control/store/contract.h"
+#include "tests/unit/control/store/etcd_fixture.h"
+#include "tests/unit/control/store/etcd_proxy.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,58 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct etcd_cluster cluster;
-static struct config_store config = {.type = CONFIG_STORE_ETCD,
-	.user = "",
-	.password_file = "",
-	.tls = {.ca = "", .certificate = "", .key = ""}};
-static char prefix[32];
-
-// A fresh prefix is an empty store.
-static void reset(void)
-{
-	static unsigned number;
-
-	snprintf(prefix, sizeof(prefix), "/test%u", ++number);
-	config.prefix = prefix;
-}
-
-static struct store *open_store(const char *node)
-{
-	char error[STORE_ERROR_BYTES];
-	struct store *store = NULL;
-
-	if (store_open(&config, node, &store, error) < 0)
-		printf("# %s\n", error);
-	return store;
-}
-
-static bool begin(unsigned members)
-{
-	if (etcd_cluster_start(&cluster, members) != 0)
-		return false;
-	config.endpoints = cluster.endpoints;
-	config.endpoint_count = members;
-	reset();
-	return true;
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void document_of_many_parts_comes_back_whole(void)
 {
 	size_t size = 5000001, length = 0;
 	char *text = malloc(size + 1), *got = NULL;
 	uint64_t generation;
 
-	reset();
-	struct store *store = open_store("node-1");
+	fixture_reset();
+	struct store *store = fixture_open("node-1");
 
 	for (size_t i = 0; i < size; i++)
 		text[i] = (char)('a' + i % 23);
@@ -86,8 +45,8 @@ static void document_of_many_parts_comes_back_whole(void)
 
 static void status_of_others_wakes_nobody_up(void)
 {
-	reset();
-	struct store *store = open_store("node-1");
+	fixture_reset();
+	struct store *store = fixture_open("node-1");
 	struct pollfd fd = {.fd = store_watch(store), .events = POLLIN};
 
 	CU_ASSERT_EQUAL(store_key_write(store, "status/node-2", "x", 1), 0);
@@ -100,8 +59,8 @@ static void status_of_others_wakes_nobody_up(void)
 // A lost store answers with an error in bounded time, then at once, and is found again when it is back; the watch too.
 static void store_that_goes_and_comes_back_is_found_again(void)
 {
-	reset();
-	struct store *store = open_store("node-1");
+	fixture_reset();
+	struct store *store = fixture_open("node-1");
 	struct pollfd fd = {.fd = store_watch(store), .events = POLLIN};
 	uint64_t began_ms;
 	int rc = -EIO;
@@ -110,13 +69,13 @@ static void store_that_goes_and_comes_back_is_found_again(void)
 	poll(&fd, 1, 2000);
 	store_watch_take(store);
 	etcd_member_kill(&cluster, 0);
-	began_ms = now_ms();
+	began_ms = fixture_now_ms();
 	CU_ASSERT_EQUAL(store_commit(store, "lost", 4, 1), -EIO);
-	CU_ASSERT_TRUE(now_ms() - began_ms < 8000);
+	CU_ASSERT_TRUE(fixture_now_ms() - began_ms < 8000);
 	CU_ASSERT_TRUE(strlen(store_error(store)) > 10);
-	began_ms = now_ms();
+	began_ms = fixture_now_ms();
 	CU_ASSERT_EQUAL(store_key_write(store, "k", "v", 1), -EIO);
-	CU_ASSERT_TRUE(now_ms() - began_ms < 1000);
+	CU_ASSERT_TRUE(fixture_now_ms() - began_ms < 1000);
 	CU_ASSERT_EQUAL_FATAL(etcd_member_start(&cluster, 0), 0);
 	for (unsigned i = 0; i < 100 && rc != 0; i++) {
 		rc = store_commit(store, "next", 4, 1);
@@ -127,35 +86,89 @@ static void store_that_goes_and_comes_back_is_found_again(void)
 	store_close(store);
 }
 
-static void users_are_asked_for_their_password(void)
+// The answer to a swap is lost; what comes back on the second try is that somebody else's work is there: ours.
+static void swap_whose_answer_was_lost_is_done(void)
 {
-	char file[] = "/tmp/ringway-etcd-password-XXXXXX";
-	int fd = mkstemp(file);
-	char *value;
+	struct etcd_proxy proxy;
+	const char *endpoints[] = {proxy.url};
+	char *value = NULL;
+	size_t length = 0;
+
+	fixture_reset();
+	CU_ASSERT_EQUAL_FATAL(
+		etcd_proxy_start(&proxy, cluster.client_ports[0], "/v3/kv/txn", NULL), 0);
+	config.endpoints = endpoints;
+	config.endpoint_count = 1;
+	struct store *store = fixture_open("node-1");
+
+	CU_ASSERT_EQUAL(store_key_read(store, "k", &value, &length), -ENOENT); // a kept connection
+	CU_ASSERT_EQUAL(store_key_swap(store, "k", NULL, "one"), 0);
+	CU_ASSERT_EQUAL_FATAL(store_key_read(store, "k", &value, &length), 0);
+	CU_ASSERT_STRING_EQUAL(value, "one");
+	free(value);
+	// What was sent once is not taken for what somebody else wrote, though it be the same.
+	CU_ASSERT_EQUAL(store_key_swap(store, "k", NULL, "one"), -ESTALE);
+	store_close(store);
+	etcd_proxy_stop(&proxy);
+}
+
+// Before we ask again, somebody has gone on from what we wrote: it was done all the same.
+static void swap_is_done_though_others_went_on_from_it(void)
+{
+	struct etcd_proxy proxy;
+	const char *endpoints[] = {proxy.url};
+	char then[256];
+
+	fixture_reset();
+	snprintf(then, sizeof(then),
+		"for v in two three; do ETCDCTL_API=3 etcdctl --endpoints %s put %s/keys/k $v; done "
+		">/dev/null",
+		cluster.endpoints[0], config.prefix);
+	CU_ASSERT_EQUAL_FATAL(
+		etcd_proxy_start(&proxy, cluster.client_ports[0], "/v3/kv/txn", then), 0);
+	config.endpoints = endpoints;
+	config.endpoint_count = 1;
+	struct store *store = fixture_open("node-1");
+
+	CU_ASSERT_EQUAL(store_key_write(store, "k", "zero", 4), 0);
+	CU_ASSERT_EQUAL(store_key_swap(store, "k", "zero", "one"), 0);
+	CU_ASSERT_EQUAL(store_key_swap(store, "k", "one", "four"), -ESTALE);
+	CU_ASSERT_EQUAL(store_key_swap(store, "k", "three", "four"), 0);
+	store_close(store);
+	etcd_proxy_stop(&proxy);
+}
+
+// Documents and the audit log: neither twice nor reported as failed.
+static void commit_and_entry_whose_answers_were_lost_are_there_once(void)
+{
+	struct etcd_proxy proxy;
+	const char *endpoints[] = {proxy.url};
+	uint64_t count = 0, broken = 0, generation = 0;
+	char *text = NULL;
 	size_t length;
 
-	reset();
-	CU_ASSERT_EQUAL_FATAL(write(fd, "secret\n", 7), 7);
-	close(fd);
-	CU_ASSERT_EQUAL_FATAL(etcd_cluster_users(&cluster, "secret"), 0);
-	struct store *store = open_store("node-1"); // without a user
+	fixture_reset();
+	config.endpoints = endpoints;
+	config.endpoint_count = 1;
+	CU_ASSERT_EQUAL_FATAL(
+		etcd_proxy_start(&proxy, cluster.client_ports[0], "/v3/kv/txn", NULL), 0);
+	struct store *store = fixture_open("node-1");
 
-	CU_ASSERT_EQUAL(store_key_write(store, "k", "v", 1), -EACCES);
+	CU_ASSERT_EQUAL(store_commit(store, "one", 3, 0), 0);
+	CU_ASSERT_EQUAL_FATAL(store_read(store, 0, &text, &length, &generation), 0);
+	CU_ASSERT_EQUAL(generation, 1);
+	free(text);
 	store_close(store);
-	config.user = "root";
-	config.password_file = file;
-	store = open_store("node-1");
-	CU_ASSERT_EQUAL(store_key_write(store, "k", "v", 1), 0);
-	CU_ASSERT_EQUAL(store_key_read(store, "k", &value, &length), 0);
-	free(value);
+	etcd_proxy_stop(&proxy);
+	CU_ASSERT_EQUAL_FATAL(
+		etcd_proxy_start(&proxy, cluster.client_ports[0], "/v3/kv/txn", NULL), 0);
+	store = fixture_open("node-1");
+	CU_ASSERT_EQUAL(store_audit_append(store, "{}"), 0);
+	CU_ASSERT_EQUAL(store_audit_append(store, "{}"), 0);
+	CU_ASSERT_EQUAL(store_audit_verify(store, &count, &broken), 0);
+	CU_ASSERT_EQUAL(count, 2);
 	store_close(store);
-	CU_ASSERT_EQUAL(truncate(file, 3), 0); // a wrong password
-	store = open_store("node-1");
-	CU_ASSERT_EQUAL(store_key_write(store, "k", "v", 1), -EACCES);
-	store_close(store);
-	unlink(file);
-	config.user = "";
-	config.password_file = "";
+	etcd_proxy_stop(&proxy);
 }
 
 // Commits go on while the leader is killed; none is lost, none is done twice.
@@ -165,11 +178,11 @@ static void commits_survive_the_death_of_the_leader(void)
 	size_t length;
 	uint64_t generation = 0, outage_ms = 0;
 
-	reset();
-	struct store *store = open_store("node-1");
+	fixture_reset();
+	struct store *store = fixture_open("node-1");
 
 	for (unsigned i = 0; i < 40; i++) {
-		uint64_t began_ms = now_ms();
+		uint64_t began_ms = fixture_now_ms();
 		int rc = -EIO;
 
 		if (i == 10)
@@ -183,14 +196,46 @@ static void commits_survive_the_death_of_the_leader(void)
 				usleep(100000);
 		}
 		CU_ASSERT_EQUAL_FATAL(rc, 0);
-		if (now_ms() - began_ms > outage_ms)
-			outage_ms = now_ms() - began_ms;
+		if (fixture_now_ms() - began_ms > outage_ms)
+			outage_ms = fixture_now_ms() - began_ms;
 	}
 	printf("# longest commit, over the election: %u ms\n", (unsigned)outage_ms);
 	CU_ASSERT_EQUAL_FATAL(store_read(store, 0, &got, &length, &generation), 0);
 	CU_ASSERT_EQUAL(generation, 40);
 	CU_ASSERT_STRING_EQUAL(got, text);
 	free(got);
+	store_close(store);
+	for (unsigned i = 0; i < cluster.member_count; i++) {
+		if (cluster.pids[i] == 0)
+			CU_ASSERT_EQUAL(etcd_member_start(&cluster, i), 0);
+	}
+}
+
+// Two of three die: the third keeps connections, and has nothing to say. When they are back, the watch says that
+// something may have been missed, and works.
+static void watch_leaves_a_member_that_has_lost_its_leader(void)
+{
+	fixture_reset();
+	config.endpoints = &cluster.endpoints[2];
+	config.endpoint_count = 1;
+	struct store *store = fixture_open("node-1");
+	struct pollfd fd = {.fd = store_watch(store), .events = POLLIN};
+	int rc = -EIO;
+
+	for (unsigned i = 0; i < 2; i++)
+		etcd_member_kill(&cluster, i);
+	usleep(4500000); // three elections without a result, and the member gives up
+	store_watch_take(store);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL_FATAL(etcd_member_start(&cluster, i), 0);
+	CU_ASSERT_EQUAL(poll(&fd, 1, 20000), 1);
+	store_watch_take(store);
+	for (unsigned i = 0; i < 100 && rc != 0; i++) {
+		rc = store_key_write(store, "k", "v", 1);
+		usleep(100000);
+	}
+	CU_ASSERT_EQUAL(rc, 0);
+	CU_ASSERT_EQUAL(poll(&fd, 1, 5000), 1);
 	store_close(store);
 }
 
@@ -199,34 +244,38 @@ static const struct test_case own_cases[] = {
 	{"status_of_others_wakes_nobody_up", status_of_others_wakes_nobody_up},
 	{"store_that_goes_and_comes_back_is_found_again",
 		store_that_goes_and_comes_back_is_found_again},
-	{"users_are_asked_for_their_password", users_are_asked_for_their_password},
+	SUITE_CASE(swap_whose_answer_was_lost_is_done),
+	SUITE_CASE(swap_is_done_though_others_went_on_from_it),
+	SUITE_CASE(commit_and_entry_whose_answers_were_lost_are_there_once),
 };
 
-static const struct test_case three_cases[] = {
-	{"commits_survive_the_death_of_the_leader", commits_survive_the_death_of_the_leader},
+static const struct test_case kill_cases[] = {
+	SUITE_CASE(commits_survive_the_death_of_the_leader),
+	SUITE_CASE(watch_leaves_a_member_that_has_lost_its_leader),
 };
 
 int main(int argc, char **argv)
 {
-	static const struct contract_target target = {"etcd", open_store, reset};
+	static const struct contract_target target = {"etcd", fixture_open, fixture_reset};
 	const char *what = argc > 1 ? argv[1] : "";
-	bool three = strncmp(what, "three", 5) == 0;
+	bool secure = strncmp(what, "secure", 6) == 0;
+	bool three = secure || strncmp(what, "three", 5) == 0;
 	int rc;
 
 	if (!etcd_installed()) {
 		printf("1..0 # SKIP etcd is not installed\n");
 		return 0;
 	}
-	if (!begin(three ? 3 : 1)) {
+	if (!fixture_begin(three ? 3 : 1, secure ? ETCD_SECURE : ETCD_PLAIN)) {
 		printf("Bail out! etcd did not start\n");
 		return 1;
 	}
 	if (strcmp(what, "own") == 0)
 		rc = SUITE_RUN("etcd own", own_cases);
-	else if (strcmp(what, "three-kill") == 0)
-		rc = SUITE_RUN("etcd three", three_cases);
+	else if (strstr(what, "-kill") != NULL)
+		rc = SUITE_RUN("etcd kill", kill_cases);
 	else
 		rc = contract_run(&target);
-	etcd_cluster_stop(&cluster);
+	fixture_end();
 	return rc;
 }
