@@ -39,6 +39,21 @@ static json_t *dataplane_json(struct verbs *verbs)
 	return ret;
 }
 
+static json_t *store_json(const struct verbs *verbs)
+{
+	const struct config_store *config = &node_config(verbs->node)->store;
+	struct fleet_state state;
+
+	fleet_state(fleet_link_fleet(verbs->fleet), &state);
+	json_t *ret = json_pack("{s:s, s:b, s:I}", "type",
+		config->type == CONFIG_STORE_ETCD ? "etcd" : "file", "connected", state.connected,
+		"silent_ns", (json_int_t)state.silent_ms * 1000000);
+
+	if (ret != NULL && !state.connected)
+		json_object_set_new(ret, "text", json_string(state.error));
+	return ret;
+}
+
 void verb_status(struct server_call *call)
 {
 	struct verbs *verbs = verbs_of(call);
@@ -48,16 +63,17 @@ void verb_status(struct server_call *call)
 
 	for (uint32_t i = 0; i < document->pools->pool_count; i++)
 		backends += document->pools->pools[i].backend_count;
-	call->result = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:o}",
-		"node", config->node, "datacenter", config->datacenter, "uptime_ns",
+	call->result = json_pack(
+		"{s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:o, s:o}", "node",
+		config->node, "datacenter", config->datacenter, "uptime_ns",
 		(json_int_t)(now_ns() - verbs->started_ns), "generation",
 		(json_int_t)document->generation, "applied_generation",
 		(json_int_t)document->applied_generation, "snapshot_generation",
 		(json_int_t)document->snapshot_generation, "services",
 		(int)document->pools->service_count, "pools", (int)document->pools->pool_count,
 		"backends", (int)backends, "cutovers", (int)document->cutover_count, "connections",
-		verbs->server ? (int)server_connection_count(verbs->server) : 0, "dataplane",
-		dataplane_json(verbs));
+		verbs->server ? (int)server_connection_count(verbs->server) : 0, "store",
+		store_json(verbs), "dataplane", dataplane_json(verbs));
 }
 
 // workers: how many were read. Each may be in the middle of a burst, whose packets have no verdict yet.

@@ -158,6 +158,13 @@ static void copy_all(const struct fleet_cutovers *from, struct fleet_cutovers *r
 
 static void answered(struct fleet *fleet, int rc)
 {
+	bool before = fleet->state.connected; // this thread alone writes it
+
+	if (rc < 0 && (before || fleet->state.error[0] == '\0'))
+		fprintf(stderr, "<4>fleet: nothing moves, the store is lost: %s\n",
+			store_error(fleet->store));
+	else if (rc >= 0 && !before && fleet->state.error[0] != '\0')
+		fprintf(stderr, "<5>fleet: the store answers again\n");
 	pthread_mutex_lock(&fleet->mutex);
 	fleet->state.connected = rc >= 0;
 	fleet->state.elected = fleet_conductor_elected(fleet->conductor);
