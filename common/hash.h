@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// Bytes of the fleet-wide seed that the operator sets. The same on every node of a fleet and secret:
-// who knows it can aim flows at one backend.
+// Bytes of a seed that the operator sets: the fleet's, or a ring's own. The same on every node of a fleet and secret:
+// who knows it can aim flows at one backend. All zero stands for none.
 #define HASH_SEED_BYTES 16
 
 // The key schedule: the seed spread over the words that the folds take.
@@ -85,4 +85,19 @@ static inline uint64_t hash_bytes(const void *data, size_t length, const struct 
 		left -= taken;
 	}
 	return hash_fold64(state ^ seed->word[3], seed->word[2] | 1);
+}
+
+// The mark of a seed: tells two seeds apart and says of neither what it is, since 2^64 seeds have any one mark. Digests
+// and texts for people hold marks only.
+// Returns 0 for the seed that is all zero, and for no other that anybody will meet.
+static inline uint64_t hash_seed_mark(const uint8_t seed[HASH_SEED_BYTES])
+{
+	static const uint8_t none[HASH_SEED_BYTES];
+	static const uint8_t domain[HASH_SEED_BYTES] = {
+		'r', 'i', 'n', 'g', 'w', 'a', 'y', ' ', 's', 'e', 'e', 'd', 'm', 'a', 'r', 'k'};
+	struct hash_seed fixed = hash_seed_expand(domain);
+
+	if (memcmp(seed, none, sizeof(none)) == 0)
+		return 0;
+	return hash_bytes(seed, HASH_SEED_BYTES, &fixed);
 }

@@ -106,7 +106,7 @@ struct ipc_explained {
 	uint32_t verdict; // enum ipc_explain_verdict
 	uint32_t service;
 	uint64_t flow_hash;
-	uint32_t ring_hash;
+	uint32_t ring_hash; // that the old ring and the gate see
 	uint32_t bucket;
 	uint64_t threshold;
 	uint32_t uses_new;
@@ -117,6 +117,8 @@ struct ipc_explained {
 	uint32_t table_worker;
 	uint32_t table_backend;
 	uint32_t table_age_s;
+	uint32_t ring_hash_new; // that the new ring sees
+	uint32_t reserved;
 	uint64_t generation;
 };
 
@@ -149,7 +151,7 @@ struct ipc_trace {
 	uint64_t time_ns; // CLOCK_REALTIME
 	struct flow_key key;
 	uint32_t service;
-	uint32_t ring_hash;
+	uint32_t ring_hash; // that the old ring and the gate see
 	uint32_t bucket;
 	uint32_t backend_old;
 	uint32_t backend_new;
@@ -158,8 +160,8 @@ struct ipc_trace {
 	uint8_t uses_new;
 	uint8_t table; // enum ipc_trace_table
 	uint8_t worker;
-	uint8_t entry; // enum ipc_trace_entry
-	uint8_t reserved[4];
+	uint8_t entry;          // enum ipc_trace_entry
+	uint32_t ring_hash_new; // that the new ring sees
 };
 
 struct ipc_traces {

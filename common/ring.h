@@ -17,6 +17,8 @@
 // already resolved to the next usable backend along the ring, so a lookup never walks.
 #pragma once
 
+#include "common/hash.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,7 +58,10 @@ struct ring_header {
 	uint32_t index_width; // v3: bytes of an index entry, 2 or (for lopsided points) 4; else 0
 	uint8_t spec_digest[RING_DIGEST_BYTES];   // of the specification
 	uint8_t points_digest[RING_DIGEST_BYTES]; // of the points before health
-	uint8_t reserved3[48];
+	uint8_t hash_seed
+		[HASH_SEED_BYTES]; // under which keys are hashed for this ring; all zero: the fleet's
+	uint64_t seed_mark; // hash_seed_mark() of it; all that a reader without the secret has
+	uint8_t reserved3[24];
 };
 
 _Static_assert(sizeof(struct ring_header) == 128, "two cache lines; part of the ring image");

@@ -139,6 +139,9 @@ static int check_header(const struct opening *opening, uint64_t bytes)
 		return refuse(opening, "header: generation is 0, the first one is 1");
 	if (header->unknown > SNAPSHOT_UNKNOWN_DROP)
 		return refuse(opening, "header: unknown is %u, must be 0 or 1", header->unknown);
+	if (header->ring_seeds > 1)
+		return refuse(
+			opening, "header: ring_seeds is %u, must be 0 or 1", header->ring_seeds);
 	if (!all_zero(header->reserved, sizeof(header->reserved)) ||
 		!all_zero(header->reserved2, sizeof(header->reserved2)))
 		return refuse(opening, "header: reserved bytes are not zero");
@@ -208,7 +211,16 @@ static void view_sections(uint8_t *image, struct snapshot *ret)
 	ret->pool_count = header->pools.count;
 	ret->backend_count = header->backends.count;
 	ret->ring_count = header->rings.count;
+	ret->has_ring_seeds = header->ring_seeds != 0;
 	ret->hash_seed = hash_seed_expand(header->hash_seed);
+}
+
+static void view_ring_seed(struct snapshot *ret, uint32_t index)
+{
+	const struct ring_header *ring = ret->rings[index].header;
+
+	ret->ring_seeds[index] =
+		ring->seed_mark != 0 ? hash_seed_expand(ring->hash_seed) : ret->hash_seed;
 }
 
 static const struct snapshot_ring *ring_slots(const struct snapshot *snapshot)
@@ -287,6 +299,21 @@ static int check_members(struct opening *opening, uint32_t index)
 	return 0;
 }
 
+// A program that knows of no seeds of rings must not take a ring that has one; the header tells it.
+static int check_ring_seed(const struct opening *opening, uint32_t index)
+{
+	const struct ring_header *ring = opening->snapshot->rings[index].header;
+
+	if (ring->seed_mark != hash_seed_mark(ring->hash_seed))
+		return refuse(
+			opening, "ring %" PRIu32 ": seed_mark is not that of its hash seed", index);
+	if (ring->seed_mark != 0 && !opening->snapshot->has_ring_seeds)
+		return refuse(opening,
+			"ring %" PRIu32 ": has a hash seed, and the header's ring_seeds is 0",
+			index);
+	return 0;
+}
+
 static int check_ring(struct opening *opening, uint32_t index)
 {
 	const struct snapshot_ring *slot = &ring_slots(opening->snapshot)[index];
@@ -301,6 +328,10 @@ static int check_ring(struct opening *opening, uint32_t index)
 	if (ring_open(opening->image + slot->offset, (size_t)slot->bytes,
 		    &opening->snapshot->rings[index], &reason) != 0)
 		return refuse(opening, "%s: %s", name, reason);
+	result = check_ring_seed(opening, index);
+	if (result != 0)
+		return result;
+	view_ring_seed(opening->snapshot, index);
 	return check_members(opening, index);
 }
 
@@ -483,5 +514,6 @@ void snapshot_view(void *image, struct snapshot *ret)
 		ring->points = at + header->points_offset;
 		ring->index = header->index_offset != 0 ? at + header->index_offset : NULL;
 		ring->members = (const uint32_t *)(at + header->members_offset);
+		view_ring_seed(ret, i);
 	}
 }

@@ -50,7 +50,8 @@ struct snapshot_header {
 	uint8_t id_space[16];  // which ids these are; a flow table of another id space is emptied
 	uint8_t hash_seed[16]; // fleet-wide, see hash.h
 	uint8_t unknown;       // enum snapshot_unknown
-	uint8_t reserved[7];
+	uint8_t ring_seeds; // 1: some ring has a hash seed of its own; else 0, which programs that know of none take
+	uint8_t reserved[6];
 	struct snapshot_section bindings; // struct snapshot_binding
 	struct snapshot_section services; // struct snapshot_service
 	struct snapshot_section pools;    // struct snapshot_pool
@@ -142,7 +143,7 @@ struct snapshot_ring {
 	uint64_t bytes;
 };
 
-// A checked view of an image. Owns nothing. 40 KiB for the rings: allocate it, do not put it on a stack.
+// A checked view of an image. Owns nothing. 64 KiB for the rings: allocate it, do not put it on a stack.
 struct snapshot {
 	struct snapshot_header *header;
 	const struct snapshot_binding *bindings;
@@ -155,8 +156,10 @@ struct snapshot {
 	uint32_t pool_count;
 	uint32_t backend_count;
 	uint32_t ring_count;
+	bool has_ring_seeds;        // of the header: without it no new flow looks at ring_seeds
 	struct hash_seed hash_seed; // expanded from the header
 	struct ring rings[SNAPSHOT_RINGS_MAX];
+	struct hash_seed ring_seeds[SNAPSHOT_RINGS_MAX]; // each ring's own, or the fleet's
 };
 
 // Why an image was refused: a sentence for people that names the section, the element and the value.

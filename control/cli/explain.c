@@ -59,10 +59,11 @@ static json_t *explained_json(
 			"source", "image", "generation", (json_int_t)explained->generation);
 
 	if (ret != NULL && explained->verdict != IPC_EXPLAIN_NO_SERVICE) {
-		json_t *more = json_pack("{s:I, s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:o}",
+		json_t *more = json_pack("{s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o}",
 			"service_id", (json_int_t)explained->service, "flow_hash",
 			json_sprintf("0x%016llx", (unsigned long long)explained->flow_hash),
-			"ring_hash", (json_int_t)explained->ring_hash, "bucket",
+			"ring_hash", (json_int_t)explained->ring_hash, "new_ring_hash",
+			(json_int_t)explained->ring_hash_new, "bucket",
 			(json_int_t)explained->bucket, "threshold",
 			(json_int_t)explained->threshold, "uses_new", explained->uses_new,
 			"old_ring_pick", backend_json(snapshot, explained->backend_old),

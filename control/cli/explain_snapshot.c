@@ -28,18 +28,6 @@ static const struct snapshot_binding *find_binding(
 	return best;
 }
 
-static uint32_t pick(const struct snapshot *snapshot, uint32_t index, uint32_t ring_hash)
-{
-	uint32_t owner;
-
-	if (index == SNAPSHOT_NO_RING)
-		return SELECTION_NO_BACKEND;
-	owner = ring_lookup(&snapshot->rings[index], ring_hash);
-	if (owner == RING_NO_OWNER)
-		return SELECTION_NO_BACKEND;
-	return ring_member(&snapshot->rings[index], owner);
-}
-
 void explain_snapshot(
 	const struct snapshot *snapshot, const struct flow_key *key, struct ipc_explained *ret)
 {
@@ -59,14 +47,16 @@ void explain_snapshot(
 		return;
 	service = &snapshot->services[binding->service];
 	ret->service = binding->service;
-	ret->ring_hash = selection_ring_hash(snapshot, service, key, ret->flow_hash, NULL, 0);
-	selection_pick(snapshot, service, ret->ring_hash, &selection);
+	selection_pick(snapshot, service,
+		selection_ring_hash(snapshot, service, key, ret->flow_hash, NULL, 0), &selection);
+	ret->ring_hash = selection.hash.ring_old;
+	ret->ring_hash_new = selection.hash.ring_new;
 	ret->bucket = selection.bucket;
 	ret->threshold = snapshot_threshold(&snapshot->pools[service->pool]);
 	ret->uses_new = selection.uses_new;
 	ret->backend = selection.backend;
-	ret->backend_old = pick(snapshot, service->ring_old, ret->ring_hash);
-	ret->backend_new = pick(snapshot, service->ring_new, ret->ring_hash);
+	selection_pick_both(
+		snapshot, service, selection.hash, &ret->backend_old, &ret->backend_new);
 	ret->verdict = selection.backend == SELECTION_NO_BACKEND ? IPC_EXPLAIN_NO_BACKEND
 								 : IPC_EXPLAIN_FORWARD;
 }

@@ -229,6 +229,8 @@ static int rings_write(struct writer *w)
 
 		slots[i].offset = at;
 		slots[i].bytes = image->bytes;
+		if (((const struct ring_header *)image->bytes_at)->seed_mark != 0)
+			w->header->ring_seeds = 1;
 		rc = ring_write(w, image, at);
 		at += image->bytes;
 	}

@@ -42,6 +42,7 @@ static json_t *explained_json(
 	json_object_set_new(ret, "flow_hash",
 		json_sprintf("0x%016llx", (unsigned long long)explained->flow_hash));
 	json_object_set_new(ret, "ring_hash", json_integer(explained->ring_hash));
+	json_object_set_new(ret, "new_ring_hash", json_integer(explained->ring_hash_new));
 	json_object_set_new(ret, "bucket", json_integer(explained->bucket));
 	json_object_set_new(ret, "threshold", json_integer((json_int_t)explained->threshold));
 	json_object_set_new(ret, "uses_new", json_boolean(explained->uses_new));

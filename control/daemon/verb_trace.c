@@ -119,14 +119,15 @@ static json_t *trace_json(const struct verbs *verbs, const struct ipc_trace *tra
 	const struct flow_key *key = &trace->key;
 
 	return json_pack(
-		"{s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:s, s:s, s:i}",
+		"{s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:s, s:s, s:i}",
 		"time", time_json(trace->time_ns), "protocol",
 		key->protocol == IPPROTO_TCP ? "tcp" : "udp", "source",
 		endpoint_json(key->source, key->family, key->source_port_be), "destination",
 		endpoint_json(key->destination, key->family, key->destination_port_be), "service",
 		name_json(verbs, DOCUMENT_SERVICE, trace->service), "ring_hash",
-		(json_int_t)trace->ring_hash, "bucket", (json_int_t)trace->bucket, "threshold",
-		(json_int_t)trace->threshold, "uses_new", trace->uses_new != 0, "old_ring_pick",
+		(json_int_t)trace->ring_hash, "new_ring_hash", (json_int_t)trace->ring_hash_new,
+		"bucket", (json_int_t)trace->bucket, "threshold", (json_int_t)trace->threshold,
+		"uses_new", trace->uses_new != 0, "old_ring_pick",
 		name_json(verbs, DOCUMENT_BACKEND, trace->backend_old), "new_ring_pick",
 		name_json(verbs, DOCUMENT_BACKEND, trace->backend_new), "backend",
 		name_json(verbs, DOCUMENT_BACKEND, trace->backend), "table",

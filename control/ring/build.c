@@ -285,6 +285,13 @@ void points_fill_slots(const struct chain_tables *tables, const struct ring_spec
 	}
 }
 
+void points_identify(struct ring_points *points, const struct ring_spec *spec)
+{
+	ring_spec_digest(spec, points->spec_digest);
+	memcpy(points->hash_seed, spec->hash_seed, sizeof(points->hash_seed));
+	points->seed_mark = spec->seed_mark;
+}
+
 int ring_points_build(const struct ring_spec *spec, struct ring_points **ret)
 {
 	struct ring_points *points = calloc(1, sizeof(*points));
@@ -297,7 +304,7 @@ int ring_points_build(const struct ring_spec *spec, struct ring_points **ret)
 	points->slot_count = points_slot_count(spec);
 	points->member_count = spec->member_count;
 	points->bits = points_bits(points->generated, points->slot_count);
-	ring_spec_digest(spec, points->spec_digest);
+	points_identify(points, spec);
 	if (points_allocate(points) != 0)
 		goto err_free;
 	chain_tables_fill(&maker.tables);

@@ -156,7 +156,7 @@ int ring_points_change(struct ring_points *points, const struct ring_spec *spec,
 
 	if (change_in_place(points, spec, change, owner)) {
 		points->index_width = 0;
-		ring_spec_digest(spec, points->spec_digest);
+		points_identify(points, spec);
 		return 0;
 	}
 	if (ring_points_build(spec, &built) != 0)

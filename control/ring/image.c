@@ -110,6 +110,8 @@ static void set_shape(struct ring_points *points, struct ring_header *header)
 		.index_width = points->version == RING_V3 ? points->index_width : 0,
 	};
 	memcpy(header->spec_digest, points->spec_digest, RING_DIGEST_BYTES);
+	memcpy(header->hash_seed, points->hash_seed, HASH_SEED_BYTES);
+	header->seed_mark = points->seed_mark;
 	// Cannot fail: the specification is within the limits of an image.
 	ring_layout(header);
 }

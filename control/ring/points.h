@@ -26,6 +26,8 @@ static inline uint32_t slot_points(const struct ring_slot *slot)
 struct ring_points {
 	enum ring_version version;
 	uint8_t spec_digest[RING_DIGEST_BYTES];
+	uint8_t hash_seed[HASH_SEED_BYTES]; // of the specification, for the image's header
+	uint64_t seed_mark;
 	uint32_t generated;
 	uint32_t bits; // of the prefix; 2^bits >= slot_count
 	uint32_t slot_count;
@@ -60,6 +62,9 @@ void points_release(struct ring_points *points);
 // Fills points_slot_count() slots of a normalised specification, in member order.
 void points_fill_slots(const struct chain_tables *tables, const struct ring_spec *spec,
 	struct ring_slot *ret_slots);
+
+// Takes over what is not the points: the digest and the hash seed of the specification.
+void points_identify(struct ring_points *points, const struct ring_spec *spec);
 
 // The slots that a specification takes.
 uint32_t points_slot_count(const struct ring_spec *spec);

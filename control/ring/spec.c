@@ -223,6 +223,12 @@ static int check_twins(const struct ring_spec *spec, struct ring_error *error)
 	return result;
 }
 
+void ring_spec_seed(struct ring_spec *spec, const uint8_t hash_seed[HASH_SEED_BYTES])
+{
+	memcpy(spec->hash_seed, hash_seed, HASH_SEED_BYTES);
+	spec->seed_mark = hash_seed_mark(hash_seed);
+}
+
 int ring_spec_normalise(struct ring_spec *spec, struct ring_error *ret_error)
 {
 	int result = check_parameters(spec, ret_error);
@@ -320,6 +326,11 @@ void ring_spec_digest(const struct ring_spec *spec, uint8_t ret[RING_DIGEST_BYTE
 		digest_member(&digest, spec->seed, &spec->members[i]);
 	for (uint32_t i = 0; i < spec->lane_count; i++)
 		digest_lane(&digest, &spec->lanes[i]);
+	// Rings under the fleet's seed keep the digests that they have always had.
+	if (spec->seed_mark != 0) {
+		digest_u32(&digest, (uint32_t)spec->seed_mark);
+		digest_u32(&digest, (uint32_t)(spec->seed_mark >> 32));
+	}
 	XXH3_128bits_update(&digest.state, digest.buffer, digest.filled);
 	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&digest.state));
 	memcpy(ret, canonical.digest, RING_DIGEST_BYTES);

@@ -47,6 +47,11 @@ struct ring_spec {
 	enum ring_version version;
 	enum ring_seed seed;
 	uint32_t points; // a weight; 0: the version's default. v1 takes 160 alone
+	// Under which keys are hashed for this ring; all zero: the fleet's. The points do not depend on it.
+	uint8_t hash_seed[HASH_SEED_BYTES];
+	// hash_seed_mark() of it: ring_spec_seed() sets both. Alone, with hash_seed zero, for a ring that is only compared
+	// by somebody who does not know the secret.
+	uint64_t seed_mark;
 	uint32_t member_count;
 	struct ring_spec_member *members; // the caller's array; ring_spec_normalise() sorts it
 	// v3: if not empty, the points are those that the lanes name, in address order, then by base; every member has
@@ -60,6 +65,9 @@ struct ring_error {
 	char text[RING_ERROR_BYTES];
 };
 
+// Gives the ring a hash seed of its own, or with 16 zero bytes the fleet's.
+void ring_spec_seed(struct ring_spec *spec, const uint8_t hash_seed[HASH_SEED_BYTES]);
+
 // Checks a specification, fills the default of points, and puts the members in address order: IPv4 before IPv6,
 // then by address, then by port, as numbers. The position in this order is the owner in the image.
 // Refuses, with the members named: zero weight, too great a weight, no address, the same address and port twice,
@@ -72,8 +80,8 @@ int ring_spec_normalise(struct ring_spec *spec, struct ring_error *ret_error);
 // The points of a normalised specification before equal hashes are cut to one.
 uint64_t ring_spec_points(const struct ring_spec *spec);
 
-// The digest of a normalised specification: XXH3-128 of version, seed, points, and the members' addresses, ports,
-// weights, texts and lanes. Two services of one pool whose digests are equal share one ring. Names and backend ids do not
+// The digest of a normalised specification: XXH3-128 of version, seed, points, the members' addresses, ports,
+// weights, texts and lanes, and of the mark of the ring's own hash seed. Two services of one pool whose digests are equal share one ring. Names and backend ids do not
 // count, so nodes that number backends differently agree.
 void ring_spec_digest(const struct ring_spec *spec, uint8_t ret[RING_DIGEST_BYTES]);
 

@@ -69,8 +69,7 @@ struct packet {
 	struct flow_key key;  // of the packet, or of the flow that an ICMP error quotes
 
 	// classify, hash, flow table, select
-	uint64_t hash; // flow_hash() of key
-	uint32_t ring_hash;
+	uint64_t hash;     // flow_hash() of key
 	uint32_t service;  // id
 	uint32_t backend;  // id
 	uint32_t next_hop; // index in the next-hop table

@@ -19,17 +19,6 @@ unsigned pipeline_trace_read(struct pipeline_worker *worker, struct ipc_trace *r
 	return trace_ring_pop(&worker->scratch->traces, ret, capacity, ret_lost);
 }
 
-static uint32_t pick_on(const struct snapshot *snapshot, uint32_t ring, uint32_t ring_hash)
-{
-	uint32_t owner;
-
-	if (ring == SNAPSHOT_NO_RING)
-		return SELECTION_NO_BACKEND;
-	owner = ring_lookup(&snapshot->rings[ring], ring_hash);
-	return owner == RING_NO_OWNER ? SELECTION_NO_BACKEND
-				      : ring_member(&snapshot->rings[ring], owner);
-}
-
 // Enters what the flow tables say.
 static void explain_table(const struct pipeline *pipeline, const struct snapshot_service *service,
 	uint32_t now_s, struct ipc_explained *ret)
@@ -74,13 +63,15 @@ void pipeline_explain(const struct pipeline *pipeline, const struct forwarding *
 	if (ret->service == SERVICE_NONE)
 		return;
 	service = &snapshot->services[ret->service];
-	ret->ring_hash = selection_ring_hash(snapshot, service, key, ret->flow_hash, NULL, 0);
-	selection_pick(snapshot, service, ret->ring_hash, &selection);
+	selection_pick(snapshot, service,
+		selection_ring_hash(snapshot, service, key, ret->flow_hash, NULL, 0), &selection);
+	ret->ring_hash = selection.hash.ring_old;
+	ret->ring_hash_new = selection.hash.ring_new;
 	ret->bucket = selection.bucket;
 	ret->uses_new = selection.uses_new;
 	ret->threshold = snapshot_threshold(&snapshot->pools[service->pool]);
-	ret->backend_old = pick_on(snapshot, service->ring_old, ret->ring_hash);
-	ret->backend_new = pick_on(snapshot, service->ring_new, ret->ring_hash);
+	selection_pick_both(
+		snapshot, service, selection.hash, &ret->backend_old, &ret->backend_new);
 	ret->backend = selection.backend;
 	if (!(service->flags & SNAPSHOT_SERVICE_STATELESS))
 		explain_table(pipeline, service, now_s, ret);

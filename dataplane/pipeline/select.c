@@ -5,8 +5,8 @@
 
 #include "dataplane/pipeline/pipeline_state.h"
 
-// The hash that gate and ring see for a packet. is_routed: it decides about the packet, so it is counted.
-static uint32_t ring_hash_of(struct pipeline_worker *worker, struct packet *packet,
+// The hash that gate and rings see for a packet. is_routed: it decides about the packet, so it is counted.
+static struct selection_hash ring_hash_of(struct pipeline_worker *worker, struct packet *packet,
 	const struct snapshot_service *service, bool is_routed)
 {
 	struct quic_id id = quic_id_of(packet, service);
@@ -58,18 +58,6 @@ uint64_t select_peek_others(const struct pipeline_worker *worker, uint64_t hash)
 	return 0;
 }
 
-// The pick of one ring for a shadow comparison or a trace.
-static uint32_t pick_on(const struct snapshot *snapshot, uint32_t ring, uint32_t ring_hash)
-{
-	uint32_t owner;
-
-	if (ring == SNAPSHOT_NO_RING)
-		return SELECTION_NO_BACKEND;
-	owner = ring_lookup(&snapshot->rings[ring], ring_hash);
-	return owner == RING_NO_OWNER ? SELECTION_NO_BACKEND
-				      : ring_member(&snapshot->rings[ring], owner);
-}
-
 // A trace's word for what flow_table_insert() did; a flow that was found had its trace already.
 static enum ipc_trace_entry entry_of(enum flow_insert insert)
 {
@@ -104,10 +92,9 @@ static void trace(struct pipeline_worker *worker, const struct packet *packet,
 		.time_ns = worker->now_ns + (uint64_t)offset_ns,
 		.key = packet->key,
 		.service = packet->service,
-		.ring_hash = packet->ring_hash,
+		.ring_hash = selection->hash.ring_old,
+		.ring_hash_new = selection->hash.ring_new,
 		.bucket = selection->bucket,
-		.backend_old = pick_on(snapshot, service->ring_old, packet->ring_hash),
-		.backend_new = pick_on(snapshot, service->ring_new, packet->ring_hash),
 		.backend = packet->backend,
 		.threshold = snapshot_threshold(&snapshot->pools[service->pool]),
 		.uses_new = selection->uses_new,
@@ -116,6 +103,8 @@ static void trace(struct pipeline_worker *worker, const struct packet *packet,
 		.entry = (uint8_t)entry,
 	};
 
+	selection_pick_both(
+		snapshot, service, selection->hash, &record.backend_old, &record.backend_new);
 	trace_ring_push(&worker->scratch->traces, &record);
 }
 
@@ -135,14 +124,12 @@ static void book_new_flow(struct pipeline_worker *worker, const struct packet *p
 	of_service->new_flows_new += selection->uses_new;
 	if (service->ring_new != SNAPSHOT_NO_RING &&
 		is_sampled(packet->hash, PIPELINE_SHADOW_SHIFT)) {
-		bool same = pick_on(snapshot, service->ring_old, packet->ring_hash) ==
-			pick_on(snapshot, service->ring_new, packet->ring_hash);
+		uint32_t on_old, on_new;
 
-		count(worker, same ? COUNTER_shadow_same : COUNTER_shadow_different);
-		if (same)
-			of_pool->shadow_same++;
-		else
-			of_pool->shadow_different++;
+		selection_pick_both(snapshot, service, selection->hash, &on_old, &on_new);
+		count(worker, on_old == on_new ? COUNTER_shadow_same : COUNTER_shadow_different);
+		of_pool->shadow_same += on_old == on_new;
+		of_pool->shadow_different += on_old != on_new;
 	}
 	if (is_traced(worker, packet))
 		trace(worker, packet, service, selection, IPC_TRACE_MISS, entry);
@@ -183,8 +170,8 @@ static void trace_adopted(struct pipeline_worker *worker, struct packet *packet,
 {
 	struct selection selection;
 
-	packet->ring_hash = ring_hash_of(worker, packet, service, false);
-	selection_pick(&worker->forwarding->snapshot, service, packet->ring_hash, &selection);
+	selection_pick(&worker->forwarding->snapshot, service,
+		ring_hash_of(worker, packet, service, false), &selection);
 	trace(worker, packet, service, &selection, IPC_TRACE_HIT_OTHER, entry_of(insert));
 }
 
@@ -277,7 +264,7 @@ static void take(struct pipeline_worker *worker, struct burst *burst, unsigned p
 void select_burst(struct pipeline_worker *worker, struct burst *burst)
 {
 	const struct snapshot_service *services[PACKET_BURST];
-	uint32_t ring_hashes[PACKET_BURST];
+	struct selection_hash hashes[PACKET_BURST];
 	uint8_t places[PACKET_BURST];
 	struct selection picks[PACKET_BURST];
 	unsigned count = 0;
@@ -290,14 +277,13 @@ void select_burst(struct pipeline_worker *worker, struct burst *burst)
 		if (!(service->flags & SNAPSHOT_SERVICE_STATELESS) &&
 			(adopt_from_others(worker, burst, i) || quic_follow(worker, burst, i)))
 			continue;
-		packet->ring_hash = ring_hash_of(worker, packet, service, true);
 		services[count] = service;
-		ring_hashes[count] = packet->ring_hash;
+		hashes[count] = ring_hash_of(worker, packet, service, true);
 		places[count++] = (uint8_t)i;
 	}
 	if (count == 0)
 		return;
-	selection_pick_burst(&worker->forwarding->snapshot, services, ring_hashes, count, picks);
+	selection_pick_burst(&worker->forwarding->snapshot, services, hashes, count, picks);
 	for (unsigned n = 0; n < count; n++)
 		take(worker, burst, places[n], &picks[n]);
 }
@@ -309,8 +295,8 @@ bool select_again(struct pipeline_worker *worker, struct burst *burst, unsigned 
 	const struct snapshot_service *service = burst->services[place];
 	struct selection selection;
 
-	packet->ring_hash = ring_hash_of(worker, packet, service, true);
-	selection_pick(&worker->forwarding->snapshot, service, packet->ring_hash, &selection);
+	selection_pick(&worker->forwarding->snapshot, service,
+		ring_hash_of(worker, packet, service, true), &selection);
 	if (selection.backend == SELECTION_NO_BACKEND) {
 		book_no_backend(worker, packet, service, &selection);
 		drop(packet, DROP_stale_flow_backend);

@@ -208,9 +208,9 @@ bool slow_icmp_error(struct pipeline_worker *worker, struct packet *packet,
 		packet->backend = flow_word_backend(word);
 	} else {
 		// Another node of the fleet may have the flow; every node's rings name the same owner.
-		packet->ring_hash =
-			selection_ring_hash(snapshot, service, &packet->key, packet->hash, NULL, 0);
-		selection_pick(snapshot, service, packet->ring_hash, &selection);
+		selection_pick(snapshot, service,
+			selection_ring_hash(snapshot, service, &packet->key, packet->hash, NULL, 0),
+			&selection);
 		packet->backend = selection.backend;
 	}
 	if (packet->backend == SELECTION_NO_BACKEND) {

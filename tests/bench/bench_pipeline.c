@@ -160,20 +160,34 @@ static void learn_flows(struct bench *bench, uint32_t flows, bool six)
 	}
 }
 
-static void run(uint32_t backends, uint32_t flows, bool six, bool new_flows)
+// A cutover under way, its gate half open.
+enum cutover {
+	CUTOVER_NONE,
+	CUTOVER_RINGS, // two rings under the fleet's hash seed
+	CUTOVER_SEEDS, // the new one under a seed of its own
+};
+
+static void run(uint32_t backends, uint32_t flows, bool six, bool new_flows, enum cutover cutover)
 {
+	static const char *const cutovers[] = {"", ", two rings", ", two seeds"};
 	struct bench bench = {.random = 1};
 	struct image_shape shape = {.generation = 1,
 		.pool_count = 1,
 		.backend_count = backends,
 		.points = 160,
+		.staged = cutover != CUTOVER_NONE,
+		.seeded = cutover == CUTOVER_SEEDS ? IMAGE_SEEDED_NEW : 0,
 		.tunnel = SNAPSHOT_TUNNEL_IPIP};
 	double empty, pipeline, swap;
 	uint64_t hits, packets;
+	char what[32];
+
+	snprintf(what, sizeof(what), "%s%s", new_flows ? "new" : "established", cutovers[cutover]);
 
 	node_make(&bench.node, &(struct node_shape){.flow_entries = 2097152});
 	node_load_shape(&bench.node, &shape);
 	node_answer_neighbours(&bench.node);
+	node_set_threshold(&bench.node, 0, GATE_ALWAYS / 2);
 	bench.buffers = aligned_alloc(64, BUFFERS * sizeof(*bench.buffers));
 	memset(bench.buffers, 0, BUFFERS * sizeof(*bench.buffers));
 	make_template(&bench, six, new_flows ? FRAME_SYN : FRAME_ACK);
@@ -185,10 +199,10 @@ static void run(uint32_t backends, uint32_t flows, bool six, bool new_flows)
 	pipeline = best_ns(&bench, WORK_PIPELINE, flows, new_flows, six) - empty;
 	hits = node_counter(&bench.node, COUNTER_flow_hit) - hits;
 	packets = node_counter(&bench.node, COUNTER_rx_packets) - packets;
-	printf("IPv%c %5u backends %8u flows %-11s %6.1f ns/packet   macswap %4.1f ns   fill %4.1f ns   "
+	printf("IPv%c %5u backends %8u flows %-14s %6.1f ns/packet   macswap %4.1f ns   fill %4.1f ns   "
 	       "hit %5.1f %%   forwarded %5.1f %%\n",
-		six ? '6' : '4', backends, flows, new_flows ? "new" : "established", pipeline, swap,
-		empty, 100.0 * (double)hits / (double)packets,
+		six ? '6' : '4', backends, flows, what, pipeline, swap, empty,
+		100.0 * (double)hits / (double)packets,
 		100.0 * (double)node_counter(&bench.node, COUNTER_forwarded) /
 			(double)node_counter(&bench.node, COUNTER_rx_packets));
 	fflush(stdout);
@@ -201,14 +215,17 @@ int main(int argc, char **argv)
 	static const uint32_t flow_counts[] = {32, 1024, 102400, 1048576};
 
 	if (argc >= 3) {
-		run((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]), false, argc > 3);
+		run((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]), false, argc > 3,
+			CUTOVER_NONE);
 		return 0;
 	}
 	for (unsigned i = 0; i < 4; i++)
-		run(2048, flow_counts[i], false, false);
-	run(100, 1048576, false, false);
-	run(2048, 1048576, true, false);
-	run(2048, 32, false, true);
-	run(2048, 32, true, true);
+		run(2048, flow_counts[i], false, false, CUTOVER_NONE);
+	run(100, 1048576, false, false, CUTOVER_NONE);
+	run(2048, 1048576, true, false, CUTOVER_NONE);
+	run(2048, 32, false, true, CUTOVER_NONE);
+	run(2048, 32, true, true, CUTOVER_NONE);
+	run(2048, 32, false, true, CUTOVER_RINGS);
+	run(2048, 32, false, true, CUTOVER_SEEDS);
 	return 0;
 }

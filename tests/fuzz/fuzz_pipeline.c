@@ -52,7 +52,8 @@ static void load_snapshot(struct node *node)
 					     .pool_count = 4,
 					     .backend_count = 16,
 					     .points = 4,
-					     .staged = true},
+					     .staged = true,
+					     .seeded = IMAGE_SEEDED_NEW},
 		&bytes);
 	struct snapshot_header *header = (struct snapshot_header *)image;
 	struct snapshot_binding *bindings =

@@ -7,20 +7,34 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void use(const struct snapshot *snapshot)
+static void pick(const struct snapshot *snapshot, uint32_t service, struct selection_hash hash)
 {
 	struct selection selection;
+	uint32_t on_old, on_new;
+
+	selection_pick(snapshot, &snapshot->services[service], hash, &selection);
+	selection_pick_both(snapshot, &snapshot->services[service], hash, &on_old, &on_new);
+	if (selection.backend != (selection.uses_new ? on_new : on_old) ||
+		(selection.backend != SELECTION_NO_BACKEND &&
+			selection.backend >= snapshot->backend_count))
+		abort();
+}
+
+static void use(const struct snapshot *snapshot)
+{
+	struct flow_key key = {.family = ADDR_V4, .source = {198, 51, 100, 7}};
+	static const uint8_t connection_id[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
 	for (uint32_t i = 0; i < snapshot->service_count; i++) {
 		if (!(snapshot->services[i].flags & SNAPSHOT_USED))
 			continue;
-		for (uint32_t hash = 0; hash < 64; hash++) {
-			selection_pick(
-				snapshot, &snapshot->services[i], hash * 0x04104104u, &selection);
-			if (selection.backend != SELECTION_NO_BACKEND &&
-				selection.backend >= snapshot->backend_count)
-				abort();
-		}
+		for (uint32_t hash = 0; hash < 64; hash++)
+			pick(snapshot, i,
+				(struct selection_hash){hash * 0x04104104u, ~hash * 0x04104104u});
+		pick(snapshot, i,
+			selection_ring_hash(snapshot, &snapshot->services[i], &key,
+				flow_hash(&key, &snapshot->hash_seed), connection_id,
+				sizeof(connection_id)));
 	}
 }
 

@@ -152,6 +152,12 @@ static void fill_ring(uint8_t *at, const struct image_shape *shape, uint32_t poo
 		ids[i] = pool + i * shape->pool_count;
 }
 
+static void seed_ring(struct ring_header *header, uint32_t index)
+{
+	memset(header->hash_seed, (int)(IMAGE_SEED + index), sizeof(header->hash_seed));
+	header->seed_mark = hash_seed_mark(header->hash_seed);
+}
+
 static void fill_rings(uint8_t *image, const struct image_shape *shape)
 {
 	const struct snapshot_header *header = (const struct snapshot_header *)image;
@@ -165,6 +171,8 @@ static void fill_rings(uint8_t *image, const struct image_shape *shape)
 		fill_ring(image + at, shape, i / RINGS_EACH, i % RINGS_EACH);
 		at += slot[i].bytes;
 		slot[i].bytes = ((const struct ring_header *)(image + slot[i].offset))->bytes;
+		if (shape->seeded & 1u << i % RINGS_EACH)
+			seed_ring((struct ring_header *)(image + slot[i].offset), i);
 	}
 }
 
@@ -195,7 +203,8 @@ void *image_build(const struct image_shape *shape, uint64_t *ret_bytes)
 		.format = SNAPSHOT_FORMAT,
 		.header_bytes = sizeof(header),
 		.generation = shape->generation,
-		.unknown = SNAPSHOT_UNKNOWN_DROP};
+		.unknown = SNAPSHOT_UNKNOWN_DROP,
+		.ring_seeds = shape->seeded != 0};
 	uint8_t *image;
 
 	memset(header.id_space, 0x1d, sizeof(header.id_space));

@@ -14,6 +14,7 @@ struct image_shape {
 	uint32_t points; // of a backend on a ring
 	bool backends6;  // backends have IPv6 addresses
 	bool staged;     // services name the new ring too
+	uint8_t seeded;  // IMAGE_SEEDED_*: rings with a hash seed of their own
 	uint8_t tunnel;  // enum snapshot_tunnel
 };
 
@@ -21,6 +22,11 @@ struct image_shape {
 #define IMAGE_ADDRESS4 UINT32_C(0xcb007100)
 #define IMAGE_PORT_TCP 80
 #define IMAGE_PORT_UDP 443
+
+// Ring i with a hash seed has IMAGE_SEED + i in each byte of it.
+#define IMAGE_SEEDED_OLD 1u
+#define IMAGE_SEEDED_NEW 2u
+#define IMAGE_SEED       0xa0u
 
 // Builds an image. Returns memory for free(), aligned to SNAPSHOT_ALIGN; aborts when there is none.
 void *image_build(const struct image_shape *shape, uint64_t *ret_bytes);

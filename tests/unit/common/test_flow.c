@@ -266,11 +266,33 @@ static void mix_is_a_bijection(void)
 	}
 }
 
+static void seeds_have_marks_that_tell_them_apart(void)
+{
+	uint64_t state = suite_seed(), marks[512];
+	uint8_t seed[HASH_SEED_BYTES];
+
+	CU_ASSERT_EQUAL(hash_seed_mark(seed_zero), 0);
+	// Pinned: digests of rings hold it, and nodes of different builds compare those.
+	CU_ASSERT_EQUAL(hash_seed_mark(seed_counting), 0x4fa6e2797047bb56);
+	for (unsigned i = 0; i < 512; i++) {
+		for (unsigned b = 0; b < sizeof(seed); b++)
+			seed[b] = i < 128 ? 0 : (uint8_t)suite_random(&state);
+		// The first ones differ from zero in one bit.
+		if (i < 128)
+			seed[i / 8] = (uint8_t)(1u << i % 8);
+		marks[i] = hash_seed_mark(seed);
+		CU_ASSERT_NOT_EQUAL(marks[i], 0);
+		for (unsigned other = 0; other < i; other++)
+			CU_ASSERT_NOT_EQUAL(marks[i], marks[other]);
+	}
+}
+
 int main(void)
 {
 	static const struct test_case cases[] = {
 		{"flow_hash_is_pinned", flow_hash_is_pinned},
 		{"byte_hash_and_mix_are_pinned", byte_hash_and_mix_are_pinned},
+		{"seeds_have_marks_that_tell_them_apart", seeds_have_marks_that_tell_them_apart},
 		{"projection_keeps_what_the_affinity_names",
 			projection_keeps_what_the_affinity_names},
 		{"ring_bits_are_even", ring_bits_are_even},

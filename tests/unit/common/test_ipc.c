@@ -34,7 +34,7 @@ static const struct {
 	{IPC_TRACE_READ, 16},
 	{IPC_REPLY_RESULT, 288},
 	{IPC_REPLY_STATUS, 144},
-	{IPC_REPLY_EXPLAIN, 88},
+	{IPC_REPLY_EXPLAIN, 96},
 };
 
 static void every_fixed_type_has_exactly_one_length(void)

@@ -11,18 +11,30 @@
 static struct snapshot snapshot;
 static void *image;
 
-static void open_image(bool staged)
+static void open_seeded(bool staged, uint8_t seeded)
 {
 	struct image_shape shape = {.generation = 1,
 		.pool_count = 2,
 		.backend_count = 20,
 		.points = 16,
-		.staged = staged};
+		.staged = staged,
+		.seeded = seeded};
 	struct snapshot_error error;
 	uint64_t bytes;
 
 	image = image_build(&shape, &bytes);
 	CU_ASSERT_EQUAL_FATAL(snapshot_open(image, bytes, &snapshot, &error), 0);
+}
+
+static void open_image(bool staged)
+{
+	open_seeded(staged, 0);
+}
+
+// One hash for both rings, as without seeds of their own.
+static struct selection_hash both(uint32_t hash)
+{
+	return (struct selection_hash){hash, hash};
 }
 
 static void gate_decides_between_the_rings(void)
@@ -35,25 +47,31 @@ static void gate_decides_between_the_rings(void)
 	unsigned differ = 0;
 
 	for (unsigned i = 0; i < 20000; i++) {
-		uint32_t hash = (uint32_t)suite_random(&state);
+		struct selection_hash hash = {
+			(uint32_t)suite_random(&state), (uint32_t)suite_random(&state)};
 		uint64_t threshold = suite_random(&state) >> 31;
 		struct selection pick;
+		uint32_t on_old, on_new;
 
 		snapshot_threshold_set(pool, threshold);
 		selection_prefetch(&snapshot, service, hash);
 		selection_pick(&snapshot, service, hash, &pick);
-		bool is_new = gate_uses_new(threshold, pool->gate.salt, hash);
+		selection_pick_both(&snapshot, service, hash, &on_old, &on_new);
+		// The old ring's hash alone decides at the gate.
+		bool is_new = gate_uses_new(threshold, pool->gate.salt, hash.ring_old);
 		uint32_t ring = is_new ? service->ring_new : service->ring_old;
-		uint32_t other = is_new ? service->ring_old : service->ring_new;
-		uint32_t owner = ring_lookup(&snapshot.rings[ring], hash);
+		uint32_t owner =
+			ring_lookup(&snapshot.rings[ring], is_new ? hash.ring_new : hash.ring_old);
 
 		CU_ASSERT_EQUAL(pick.uses_new, is_new);
 		CU_ASSERT_EQUAL(pick.ring, ring);
-		CU_ASSERT_EQUAL(pick.bucket, gate_bucket(hash, pool->gate.salt));
+		CU_ASSERT_EQUAL(pick.bucket, gate_bucket(hash.ring_old, pool->gate.salt));
 		CU_ASSERT_EQUAL(pick.backend, ring_member(&snapshot.rings[ring], owner));
+		CU_ASSERT_EQUAL(pick.backend, is_new ? on_new : on_old);
+		CU_ASSERT_EQUAL(pick.hash.ring_old, hash.ring_old);
+		CU_ASSERT_EQUAL(pick.hash.ring_new, hash.ring_new);
 		CU_ASSERT_EQUAL(snapshot.backends[pick.backend].pool, service->pool);
-		differ += ring_member(&snapshot.rings[other],
-				  ring_lookup(&snapshot.rings[other], hash)) != pick.backend;
+		differ += on_old != on_new;
 	}
 	CU_ASSERT(differ > 1000);
 	free(image);
@@ -66,7 +84,7 @@ static void without_a_new_ring_the_gate_is_moot(void)
 	struct selection pick;
 
 	snapshot_threshold_set(&snapshot.pools[service->pool], GATE_ALWAYS);
-	selection_pick(&snapshot, service, 12345, &pick);
+	selection_pick(&snapshot, service, (struct selection_hash){12345, 54321}, &pick);
 	CU_ASSERT_FALSE(pick.uses_new);
 	CU_ASSERT_EQUAL(pick.ring, service->ring_old);
 	CU_ASSERT_NOT_EQUAL(pick.backend, SELECTION_NO_BACKEND);
@@ -81,53 +99,111 @@ static void nobody_usable_means_no_backend(void)
 	struct selection pick;
 
 	header->usable_count = 0;
-	selection_pick(&snapshot, service, 12345, &pick);
+	uint32_t on_old = 0, on_new = 0;
+
+	selection_pick(&snapshot, service, both(12345), &pick);
 	CU_ASSERT_EQUAL(pick.backend, SELECTION_NO_BACKEND);
+	selection_pick_both(&snapshot, service, both(12345), &on_old, &on_new);
+	CU_ASSERT_EQUAL(on_old, SELECTION_NO_BACKEND);
+	CU_ASSERT_EQUAL(on_new, SELECTION_NO_BACKEND);
 	free(image);
 }
 
-static void affinity_names_what_is_hashed(void)
+static const uint8_t connection[] = {1, 2, 3, 4, 5, 6, 7, 8};
+
+static struct flow_key some_key(void)
 {
-	struct flow_key key = {.family = ADDR_V4,
+	return (struct flow_key){.family = ADDR_V4,
 		.protocol = IPPROTO_UDP,
 		.source = {10, 1, 2, 3},
 		.destination = {203, 0, 113, 1},
 		.source_port_be = htons(1000),
 		.destination_port_be = htons(443)};
-	struct flow_key part, other = key;
-	static const uint8_t connection[] = {1, 2, 3, 4, 5, 6, 7, 8};
-	uint32_t hash;
+}
 
-	open_image(false);
+static struct selection_hash hash_of(
+	const struct snapshot_service *service, const struct flow_key *key, size_t id_length)
+{
+	return selection_ring_hash(&snapshot, service, key, flow_hash(key, &snapshot.hash_seed),
+		connection, id_length);
+}
+
+// What a ring under a seed must see, written down once more.
+static uint32_t expected(const struct snapshot_service *service, const struct flow_key *key,
+	size_t id_length, const struct hash_seed *seed)
+{
+	struct flow_key part = flow_key_project(key, (enum flow_affinity)service->affinity);
+
+	if (service->affinity == FLOW_AFFINITY_QUIC && id_length > 0)
+		return flow_ring_hash(hash_bytes(connection, id_length, seed));
+	return flow_ring_hash(flow_hash(&part, seed));
+}
+
+static void affinity_names_what_is_hashed(void)
+{
+	struct flow_key key = some_key(), other = key;
+	struct selection_hash hash;
+
+	open_image(true);
 	struct snapshot_service service = snapshot.services[0];
-	uint64_t whole = flow_hash(&key, &snapshot.hash_seed);
 
-	service.affinity = FLOW_AFFINITY_FLOW;
-	hash = selection_ring_hash(&snapshot, &service, &key, whole, NULL, 0);
-	CU_ASSERT_EQUAL(hash, flow_ring_hash(whole));
+	for (unsigned affinity = 0; affinity < FLOW_AFFINITY_COUNT; affinity++) {
+		for (size_t length = 0; length <= sizeof(connection); length += 8) {
+			service.affinity = (uint8_t)affinity;
+			hash = hash_of(&service, &key, length);
+			CU_ASSERT_EQUAL(hash.ring_old,
+				expected(&service, &key, length, &snapshot.hash_seed));
+			CU_ASSERT_EQUAL(hash.ring_new, hash.ring_old);
+		}
+	}
 	service.affinity = FLOW_AFFINITY_CLIENT;
-	part = flow_key_project(&key, FLOW_AFFINITY_CLIENT);
-	hash = selection_ring_hash(&snapshot, &service, &key, whole, NULL, 0);
-	CU_ASSERT_EQUAL(hash, flow_ring_hash(flow_hash(&part, &snapshot.hash_seed)));
+	hash = hash_of(&service, &key, 0);
 	other.source_port_be = htons(2000);
-	CU_ASSERT_EQUAL(hash,
-		selection_ring_hash(&snapshot, &service, &other,
-			flow_hash(&other, &snapshot.hash_seed), NULL, 0));
+	CU_ASSERT_EQUAL(hash.ring_old, hash_of(&service, &other, 0).ring_old);
 	service.affinity = FLOW_AFFINITY_DESTINATION;
-	CU_ASSERT_NOT_EQUAL(hash, selection_ring_hash(&snapshot, &service, &key, whole, NULL, 0));
-	service.affinity = FLOW_AFFINITY_QUIC;
-	CU_ASSERT_EQUAL(selection_ring_hash(&snapshot, &service, &key, whole, NULL, 0),
-		flow_ring_hash(whole));
-	hash = selection_ring_hash(
-		&snapshot, &service, &key, whole, connection, sizeof(connection));
-	CU_ASSERT_EQUAL(hash,
-		flow_ring_hash(hash_bytes(connection, sizeof(connection), &snapshot.hash_seed)));
+	CU_ASSERT_NOT_EQUAL(hash.ring_old, hash_of(&service, &key, 0).ring_old);
 	// A QUIC connection keeps its backend when its client changes address.
+	service.affinity = FLOW_AFFINITY_QUIC;
+	hash = hash_of(&service, &key, sizeof(connection));
 	other.source[0] = 99;
-	CU_ASSERT_EQUAL(hash,
-		selection_ring_hash(&snapshot, &service, &other,
-			flow_hash(&other, &snapshot.hash_seed), connection, sizeof(connection)));
+	CU_ASSERT_EQUAL(hash.ring_old, hash_of(&service, &other, sizeof(connection)).ring_old);
 	free(image);
+}
+
+// Each ring sees the flow under its own seed, for every affinity and every side that has one.
+static void rings_see_flows_under_their_own_seeds(void)
+{
+	struct flow_key key = some_key();
+
+	for (unsigned seeded = 0; seeded < 4; seeded++) {
+		open_seeded(true, (uint8_t)seeded);
+		struct snapshot_service service = snapshot.services[1];
+		uint8_t bytes[2][HASH_SEED_BYTES];
+
+		memset(bytes[0], (int)(IMAGE_SEED + service.ring_old), HASH_SEED_BYTES);
+		memset(bytes[1], (int)(IMAGE_SEED + service.ring_new), HASH_SEED_BYTES);
+		struct hash_seed old_seed =
+			seeded & IMAGE_SEEDED_OLD ? hash_seed_expand(bytes[0]) : snapshot.hash_seed;
+		struct hash_seed new_seed =
+			seeded & IMAGE_SEEDED_NEW ? hash_seed_expand(bytes[1]) : snapshot.hash_seed;
+
+		CU_ASSERT_EQUAL(snapshot.has_ring_seeds, seeded != 0);
+		for (unsigned i = 0; i < 2 * FLOW_AFFINITY_COUNT; i++) {
+			size_t length = i % 2 ? sizeof(connection) : 0;
+
+			service.affinity = (uint8_t)(i / 2);
+			struct selection_hash hash = hash_of(&service, &key, length);
+
+			CU_ASSERT_EQUAL(hash.ring_old, expected(&service, &key, length, &old_seed));
+			CU_ASSERT_EQUAL(hash.ring_new, expected(&service, &key, length, &new_seed));
+		}
+		// Without a new ring there is one hash.
+		service.ring_new = SNAPSHOT_NO_RING;
+		struct selection_hash hash = hash_of(&service, &key, 0);
+
+		CU_ASSERT_EQUAL(hash.ring_new, hash.ring_old);
+		free(image);
+	}
 }
 
 static void burst_picks_what_single_picks_do(void)
@@ -136,7 +212,7 @@ static void burst_picks_what_single_picks_do(void)
 
 	for (unsigned round = 0; round < 2000; round++) {
 		const struct snapshot_service *services[SELECTION_BURST];
-		uint32_t hashes[SELECTION_BURST];
+		struct selection_hash hashes[SELECTION_BURST];
 		struct selection picks[SELECTION_BURST];
 		unsigned count = (unsigned)(1 + suite_random(&state) % SELECTION_BURST);
 
@@ -146,7 +222,8 @@ static void burst_picks_what_single_picks_do(void)
 			snapshot_threshold_set(&snapshot.pools[i], suite_random(&state) >> 31);
 		for (unsigned i = 0; i < count; i++) {
 			services[i] = &snapshot.services[suite_random(&state) % 2];
-			hashes[i] = (uint32_t)suite_random(&state);
+			hashes[i] = (struct selection_hash){
+				(uint32_t)suite_random(&state), (uint32_t)suite_random(&state)};
 		}
 		selection_pick_burst(&snapshot, services, hashes, count, picks);
 		for (unsigned i = 0; i < count; i++) {
@@ -171,6 +248,7 @@ int main(void)
 		{"without_a_new_ring_the_gate_is_moot", without_a_new_ring_the_gate_is_moot},
 		{"nobody_usable_means_no_backend", nobody_usable_means_no_backend},
 		{"affinity_names_what_is_hashed", affinity_names_what_is_hashed},
+		{"rings_see_flows_under_their_own_seeds", rings_see_flows_under_their_own_seeds},
 	};
 
 	return SUITE_RUN("selection", cases);

@@ -98,6 +98,8 @@ static const struct spoil {
 	HEADER(header_bytes, 255, "header: header_bytes is 255"),
 	HEADER(generation, 0, "header: generation is 0"),
 	HEADER(unknown, 2, "header: unknown is 2"),
+	HEADER(ring_seeds, 1, NULL),
+	HEADER(ring_seeds, 2, "header: ring_seeds is 2"),
 	HEADER(reserved, 1, "header: reserved"),
 	HEADER(reserved2, 1, "header: reserved"),
 	PART(bindings, offset, 0, "bindings: offset 0 lies before 256"),
@@ -236,6 +238,9 @@ static void a_view_of_a_copy_equals_the_opened_one(void)
 	snapshot_view(copy, copy_view);
 	CU_ASSERT_EQUAL(
 		memcmp(&copy_view->hash_seed, &view->hash_seed, sizeof(view->hash_seed)), 0);
+	CU_ASSERT_EQUAL(memcmp(copy_view->ring_seeds, view->ring_seeds,
+				view->ring_count * sizeof(view->ring_seeds[0])),
+		0);
 	for (uint32_t i = 0; i < view->ring_count; i++) {
 		const uint8_t *base = copy;
 
@@ -249,6 +254,42 @@ static void a_view_of_a_copy_equals_the_opened_one(void)
 	}
 	free(copy);
 	free(copy_view);
+	teardown();
+}
+
+static void a_seed_of_a_ring_must_be_announced_and_whole(void)
+{
+	const struct image_shape seeded = {.generation = 7,
+		.pool_count = 2,
+		.backend_count = 6,
+		.points = 8,
+		.staged = true,
+		.seeded = IMAGE_SEEDED_NEW};
+	struct ring_header *ring;
+
+	view = malloc(sizeof(*view));
+	image = image_build(&seeded, &image_bytes);
+	CU_ASSERT_EQUAL_FATAL(open_sealed(), 0);
+	CU_ASSERT_TRUE(view->has_ring_seeds);
+	for (uint32_t i = 0; i < view->ring_count; i++) {
+		struct hash_seed own = hash_seed_expand(view->rings[i].header->hash_seed);
+
+		CU_ASSERT_EQUAL(
+			memcmp(&view->ring_seeds[i], i % 2 ? &own : &view->hash_seed, sizeof(own)),
+			0);
+	}
+	// A program that knows of no seeds refuses the header; so nobody may leave it out.
+	((struct snapshot_header *)image)->ring_seeds = 0;
+	CU_ASSERT_EQUAL(open_sealed(), -EINVAL);
+	CU_ASSERT_STRING_EQUAL(
+		error.text, "ring 1: has a hash seed, and the header's ring_seeds is 0");
+	((struct snapshot_header *)image)->ring_seeds = 1;
+	ring = (struct ring_header *)view->rings[3].header;
+	ring->hash_seed[15] ^= 1;
+	CU_ASSERT_EQUAL(open_sealed(), -EINVAL);
+	CU_ASSERT_STRING_EQUAL(error.text, "ring 3: seed_mark is not that of its hash seed");
+	ring->hash_seed[15] ^= 1;
+	CU_ASSERT_EQUAL(open_sealed(), 0);
 	teardown();
 }
 
@@ -350,6 +391,8 @@ static void an_empty_image_is_valid(void)
 }
 
 static const struct test_case cases[] = {
+	{"a_seed_of_a_ring_must_be_announced_and_whole",
+		a_seed_of_a_ring_must_be_announced_and_whole},
 	{"a_valid_image_opens_with_all_its_parts", a_valid_image_opens_with_all_its_parts},
 	{"a_view_of_a_copy_equals_the_opened_one", a_view_of_a_copy_equals_the_opened_one},
 	{"every_spoilt_field_is_refused_by_name", every_spoilt_field_is_refused_by_name},

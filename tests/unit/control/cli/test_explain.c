@@ -53,13 +53,14 @@ static void a_flow_becomes_its_canonical_key(void)
 }
 
 // Every flow of every service gets the backend that selection_pick() gives, on both sides of the gate.
-static void explanations_agree_with_the_selection(void)
+static void explanations_agree_with(uint8_t seeded)
 {
 	const struct image_shape shape = {.generation = 9,
 		.pool_count = 3,
 		.backend_count = 30,
 		.points = 16,
-		.staged = true};
+		.staged = true,
+		.seeded = seeded};
 	struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
 	struct snapshot_error reason;
 	uint64_t bytes, state = suite_seed();
@@ -85,8 +86,10 @@ static void explanations_agree_with_the_selection(void)
 		CU_ASSERT_EQUAL(explained.verdict, IPC_EXPLAIN_FORWARD);
 		CU_ASSERT_EQUAL(explained.service, service);
 		CU_ASSERT_EQUAL(explained.generation, 9);
-		selection_pick(
-			snapshot, &snapshot->services[service], explained.ring_hash, &selection);
+		CU_ASSERT_EQUAL(explained.ring_hash == explained.ring_hash_new, seeded == 0);
+		selection_pick(snapshot, &snapshot->services[service],
+			(struct selection_hash){explained.ring_hash, explained.ring_hash_new},
+			&selection);
 		CU_ASSERT_EQUAL(explained.backend, selection.backend);
 		CU_ASSERT_EQUAL(explained.backend,
 			explained.uses_new ? explained.backend_new : explained.backend_old);
@@ -95,6 +98,12 @@ static void explanations_agree_with_the_selection(void)
 	CU_ASSERT(new_ring > 1350 && new_ring < 1650);
 	free(image);
 	free(snapshot);
+}
+
+static void explanations_agree_with_the_selection(void)
+{
+	for (uint8_t seeded = 0; seeded < 4; seeded++)
+		explanations_agree_with(seeded);
 }
 
 static void a_flow_to_nowhere_has_no_service(void)

@@ -46,7 +46,8 @@ static void flow(struct traffic *traffic, const struct node *node, uint32_t serv
 	const struct snapshot *snapshot = node_snapshot(node);
 	struct selection pick;
 
-	selection_pick(snapshot, &snapshot->services[service], hash, &pick);
+	selection_pick(
+		snapshot, &snapshot->services[service], (struct selection_hash){hash, hash}, &pick);
 	if (pick.backend == SELECTION_NO_BACKEND)
 		return;
 	traffic->services[service][pick.uses_new]++;
@@ -229,8 +230,11 @@ static void many_clients_are_within_chance_and_a_hot_one_is_not(void)
 	CU_ASSERT_TRUE((double)hottest.flows <= 1.2 * hottest.most);
 	// One client of a service with affinity `client`: all its flows have one hash, which goes to b on the new ring.
 	snapshot = node_snapshot(node);
-	while (!pick.uses_new || pick.backend != id_of(node, DOCUMENT_BACKEND, "b"))
-		selection_pick(snapshot, &snapshot->services[some], ++client, &pick);
+	while (!pick.uses_new || pick.backend != id_of(node, DOCUMENT_BACKEND, "b")) {
+		client++;
+		selection_pick(snapshot, &snapshot->services[some],
+			(struct selection_hash){client, client}, &pick);
+	}
 	for (unsigned i = 0; i < 30000; i++)
 		flow(&traffic, node, some, client);
 	CU_ASSERT_EQUAL(look(load, node, &traffic), 0);

@@ -169,10 +169,10 @@ static void order_does_not_matter(void)
 // Everything that makes another ring makes another digest; names and backend ids do not.
 static void digest_sees_what_the_ring_sees(void)
 {
-	uint8_t digests[8][RING_DIGEST_BYTES];
+	uint8_t digests[9][RING_DIGEST_BYTES], seed[HASH_SEED_BYTES] = {1};
 	char text[2 * RING_DIGEST_BYTES + 1];
 
-	for (unsigned change = 0; change < 8; change++) {
+	for (unsigned change = 0; change < 9; change++) {
 		struct ring_error error;
 
 		make(4);
@@ -184,6 +184,8 @@ static void digest_sees_what_the_ring_sees(void)
 		set.spec.seed = change == 6 ? RING_SEED_NGINX : RING_SEED_ADDRESS;
 		for (unsigned i = 0; i < 4; i++)
 			snprintf(set.texts[i], sizeof(set.texts[i]), "10.0.0.%u", i + 1);
+		if (change == 8)
+			ring_spec_seed(&set.spec, seed);
 		if (change == 7) {
 			set.spec.members[0].name = "another";
 			set.spec.members[0].backend = 99;

@@ -186,7 +186,9 @@ static struct selection pick(unsigned client, unsigned port)
 	struct selection ret;
 
 	selection_pick(snapshot, &snapshot->services[0],
-		flow_ring_hash(flow_hash(&key, &snapshot->hash_seed)), &ret);
+		selection_ring_hash(snapshot, &snapshot->services[0], &key,
+			flow_hash(&key, &snapshot->hash_seed), NULL, 0),
+		&ret);
 	return ret;
 }
 

@@ -19,11 +19,20 @@ static const struct image_shape flows_shape = {.generation = 1,
 	.tunnel = SNAPSHOT_TUNNEL_IPIP};
 
 // A node with two workers, two pools of 20 backends, both rings staged, and every neighbour known.
+// seeded: IMAGE_SEEDED_*, sides whose rings have a hash seed of their own.
+static inline void flows_node_seeded(struct node *node, uint8_t seeded)
+{
+	struct image_shape shape = flows_shape;
+
+	shape.seeded = seeded;
+	node_make(node, &(struct node_shape){.workers = 2, .flow_entries = 65536});
+	node_load_shape(node, &shape);
+	node_answer_neighbours(node);
+}
+
 static inline void flows_node(struct node *node)
 {
-	node_make(node, &(struct node_shape){.workers = 2, .flow_entries = 65536});
-	node_load_shape(node, &flows_shape);
-	node_answer_neighbours(node);
+	flows_node_seeded(node, 0);
 }
 
 static inline void flows_frame_tcp(struct frame *frame, uint32_t flow, unsigned flags)
@@ -44,6 +53,21 @@ static inline void flows_frame_udp(struct frame *frame, uint32_t flow)
 	FRAME_IP4(frame, .destination = SERVICE_ADDRESS);
 	FRAME_UDP(frame, .source_port = 1024 + flow, .destination_port = IMAGE_PORT_UDP);
 	frame_payload(frame, "0123456789", 10);
+	frame_finish(frame);
+}
+
+// A router's "fragmentation needed" about a packet that a backend sent from the virtual address to the client of a TCP flow.
+// quoted_port: the service's, or another one to quote a flow of nobody.
+static inline void flows_frame_icmp_error(struct frame *frame, uint32_t flow, unsigned quoted_port)
+{
+	char client[16];
+
+	snprintf(client, sizeof(client), "198.51.%u.%u", flow >> 8 & 255, flow & 255);
+	FRAME_START(frame);
+	FRAME_IP4(frame, .source = "192.0.2.254", .destination = SERVICE_ADDRESS);
+	FRAME_ICMP4(frame, .type = 3, .code = 4, .word1 = 1400);
+	FRAME_IP4(frame, .source = SERVICE_ADDRESS, .destination = client);
+	FRAME_TCP(frame, .source_port = quoted_port, .destination_port = 1024, .flags = FRAME_ACK);
 	frame_finish(frame);
 }
 

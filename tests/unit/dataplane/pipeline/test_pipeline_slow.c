@@ -301,20 +301,6 @@ static void packets_for_the_host_and_for_nobody(void)
 	}
 }
 
-// An ICMP error of a router about a packet that a backend sent from the virtual address to the client of a flow.
-static void icmp_error(uint32_t flow, unsigned quoted_port)
-{
-	char client[16];
-
-	snprintf(client, sizeof(client), "198.51.%u.%u", flow >> 8 & 255, flow & 255);
-	FRAME_START(&in);
-	FRAME_IP4(&in, .source = "192.0.2.254", .destination = SERVICE_ADDRESS);
-	FRAME_ICMP4(&in, .type = 3, .code = 4, .word1 = 1400);
-	FRAME_IP4(&in, .source = SERVICE_ADDRESS, .destination = client);
-	FRAME_TCP(&in, .source_port = quoted_port, .destination_port = 1024, .flags = FRAME_ACK);
-	frame_finish(&in);
-}
-
 static void icmp_error_reaches_the_backend_that_owns_the_flow(void)
 {
 	struct node node;
@@ -327,7 +313,7 @@ static void icmp_error_reaches_the_backend_that_owns_the_flow(void)
 		uint32_t backend = flows_establish(&node, 0, flow);
 
 		node_set_threshold(&node, 0, GATE_ALWAYS);
-		icmp_error(flow, 80);
+		flows_frame_icmp_error(&in, flow, 80);
 		// RSS brings it to any worker; the rings alone would often say another backend by now.
 		for (uint32_t worker = 0; worker < 2; worker++) {
 			node_run(&node, worker, &in, &packet);
@@ -335,7 +321,8 @@ static void icmp_error_reaches_the_backend_that_owns_the_flow(void)
 			CU_ASSERT_EQUAL(packet.backend, backend);
 			packet_unload(&packet);
 		}
-		icmp_error(flow + 1000, 80); // a flow of another node: the ring says who
+		flows_frame_icmp_error(
+			&in, flow + 1000, 80); // a flow of another node: the ring says who
 		node_run(&node, 0, &in, &packet);
 		elsewhere += packet.verdict == PACKET_FORWARD;
 		packet_unload(&packet);
@@ -352,7 +339,7 @@ static void icmp_error_about_nothing_balanced_is_dropped_by_name(void)
 	struct node node;
 
 	flows_node(&node);
-	icmp_error(1, 81);
+	flows_frame_icmp_error(&in, 1, 81);
 	expect(&node, &in, PACKET_DROP, DROP_icmp_unrelated);
 	node_free(&node);
 }
