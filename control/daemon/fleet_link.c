@@ -484,7 +484,7 @@ int fleet_link_open(struct node *node, struct fleet_link **ret, char *ret_error)
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		random = (uint32_t)getpid();
 	link->patience = PATIENCE_TICKS + random % PATIENCE_TICKS;
-	int rc = fleet_open(node_config(node), &link->fleet, ret_error);
+	int rc = fleet_open(node_config(node), node_started_alone(node), &link->fleet, ret_error);
 
 	if (rc < 0) {
 		free(link);

@@ -117,6 +117,7 @@ static int cache_load(struct node *node, int reason, struct document **ret, char
 	int rc = document_parse(text, length, ret, error);
 
 	free(text);
+	node->alone = rc == 0;
 	if (rc == 0)
 		fprintf(stderr, "<4>%s: starts with generation %llu, as it was known last\n",
 			because, (unsigned long long)(*ret)->generation);
@@ -237,6 +238,11 @@ int node_attach(struct node *node, struct sd_event *event)
 	if (rc >= 0 && fd >= 0)
 		rc = sd_event_add_io(event, &node->watch, fd, EPOLLIN, on_watch, node);
 	return rc < 0 ? rc : 0;
+}
+
+bool node_started_alone(const struct node *node)
+{
+	return node->alone;
 }
 
 const struct config_node *node_config(const struct node *node)

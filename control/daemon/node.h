@@ -76,6 +76,9 @@ void node_outcome_free(struct node_outcome *outcome);
 int node_open(const struct config_node *config, struct node **ret, char ret_error[NODE_TEXT_BYTES]);
 void node_close(struct node *node);
 
+// Whether node_open() had to do without the store.
+bool node_started_alone(const struct node *node);
+
 // Attaches timers (reconciliation, quarantine) and the store's watch to the event loop.
 int node_attach(struct node *node, struct sd_event *event);
 

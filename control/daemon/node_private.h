@@ -37,6 +37,7 @@ struct node {
 	uint64_t refused_by_ns;      // start of the dataplane that refused it
 	sd_event_source *timer;
 	sd_event_source *watch;
+	bool alone;     // it started with what it knew last: the store was not to be had
 	bool raising;   // a snapshot generation is being raised above the dataplane's
 	unsigned ticks; // since the store was read whole
 	struct node_share shares[NODE_SHARES_MAX]; // of the fleet's cutovers

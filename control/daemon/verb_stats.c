@@ -49,7 +49,7 @@ static json_t *store_json(const struct verbs *verbs)
 		config->type == CONFIG_STORE_ETCD ? "etcd" : "file", "connected", state.connected,
 		"silent_ns", (json_int_t)state.silent_ms * 1000000);
 
-	if (ret != NULL && !state.connected)
+	if (ret != NULL && !state.connected && state.error[0] != '\0')
 		json_object_set_new(ret, "text", json_string(state.error));
 	return ret;
 }

@@ -160,10 +160,10 @@ static void answered(struct fleet *fleet, int rc)
 {
 	bool before = fleet->state.connected; // this thread alone writes it
 
-	if (rc < 0 && (before || fleet->state.error[0] == '\0'))
+	if (rc < 0 && before)
 		fprintf(stderr, "<4>fleet: nothing moves, the store is lost: %s\n",
 			store_error(fleet->store));
-	else if (rc >= 0 && !before && fleet->state.error[0] != '\0')
+	else if (rc >= 0 && !before)
 		fprintf(stderr, "<5>fleet: the store answers again\n");
 	pthread_mutex_lock(&fleet->mutex);
 	fleet->state.connected = rc >= 0;
@@ -352,17 +352,18 @@ static int thread_start(struct fleet *fleet)
 
 // The store's word goes before what was kept here: a crash may have come between the two. Only without it the copy
 // counts, and nothing moves then.
-static void first_read(struct fleet *fleet)
+static void first_read(struct fleet *fleet, bool alone)
 {
-	char error[STORE_ERROR_BYTES];
-
-	if (fleet_cutovers_read(fleet->store, &fleet->taken, error) == 0)
+	fleet->state.connected =
+		!alone && fleet_cutovers_read(fleet->store, &fleet->taken, fleet->state.error) == 0;
+	if (fleet->state.connected)
 		return;
-	fprintf(stderr, "<4>fleet: %s: goes on with the shares known last\n", error);
+	fprintf(stderr, "<4>fleet: goes on with the shares known last: %s\n",
+		alone ? "the store is away" : fleet->state.error);
 	cache_read(fleet, &fleet->taken);
 }
 
-int fleet_open(const struct config_node *config, struct fleet **ret, char *ret_error)
+int fleet_open(const struct config_node *config, bool alone, struct fleet **ret, char *ret_error)
 {
 	struct fleet *fleet = calloc(1, sizeof(*fleet));
 
@@ -378,7 +379,7 @@ int fleet_open(const struct config_node *config, struct fleet **ret, char *ret_e
 	if (rc == 0 && (fleet->to_daemon < 0 || fleet->to_thread < 0 || fleet->conductor == NULL))
 		rc = -ENOMEM;
 	if (rc == 0) {
-		first_read(fleet);
+		first_read(fleet, alone);
 		rc = thread_start(fleet);
 	}
 	if (rc < 0) {

@@ -12,8 +12,9 @@
 struct fleet;
 
 // Reads the cutovers (without the store: those known last), and starts the thread. config: must outlive the fleet.
+// alone: the store was not to be had just now, and is not waited for once more.
 // Returns 0 or -errno; ret_error: STORE_ERROR_BYTES.
-int fleet_open(const struct config_node *config, struct fleet **ret, char *ret_error);
+int fleet_open(const struct config_node *config, bool alone, struct fleet **ret, char *ret_error);
 
 // Ends the thread; gives the election back. May wait for a call to the store. NULL is allowed.
 void fleet_close(struct fleet *fleet);

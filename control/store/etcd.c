@@ -739,8 +739,10 @@ static int etcd_watch_open(struct store *store)
 	struct etcd_state *state = store->state;
 	int rc = 0;
 
+	// A store that is known to be lost is not waited for.
 	if (state->watch == NULL)
-		rc = etcd_watch_start(state->client.config, state->root, &state->watch);
+		rc = etcd_watch_start(state->client.config, state->root,
+			state->client.down_count == 0, &state->watch);
 	if (rc < 0)
 		return store_fail(store, rc, "cannot watch: %s", strerror(-rc));
 	return etcd_watch_descriptor(state->watch);

@@ -228,7 +228,7 @@ static int judge_refusal(struct etcd_client *client, const struct refusal *refus
 		says(refusal, "leader") || says(refusal, "timed out"))
 		rc = ANOTHER_ENDPOINT;
 	else
-		rc = -EINVAL;
+		rc = -EREMOTEIO;
 	return fail(client, rc, "%s: %s", refusal->endpoint, refusal->message);
 }
 
@@ -395,11 +395,11 @@ static int login(struct etcd_client *client, uint32_t endpoint)
 	explicit_bzero(body, strlen(body));
 	free(body);
 	// Users may be configured here before they are turned on there.
-	if (rc == -EINVAL && strstr(client->error, "authentication is not enabled") != NULL) {
+	if (rc == -EREMOTEIO && strstr(client->error, "authentication is not enabled") != NULL) {
 		client->token = strdup("");
 		return client->token ? 0 : fail(client, -ENOMEM, "out of memory");
 	}
-	if (rc == -EINVAL) {
+	if (rc == -EREMOTEIO) {
 		snprintf(why, sizeof(why), "%s", client->error);
 		return fail(client, LOGIN_REFUSED, "%.150s: user %s with the password of %s", why,
 			config->user, config->password_file);

@@ -49,7 +49,7 @@ void etcd_client_close(struct etcd_client *client);
 // While no endpoint answers or lets the user in, later calls fail at once for a jittered 0.25 to 4 s, and then try for
 // ETCD_PROBE_MS, so that a lost store does not stop its callers again and again.
 // Returns 0 and a new reference in *ret_reply; -EACCES: etcd refuses the user; -EIO: no endpoint could do it, or it
-// is not known; -EPROTO: an answer that is none; -EINVAL: etcd refuses the request.
+// is not known; -EPROTO: an answer that is none; -EREMOTEIO: etcd refuses the request.
 int etcd_call(struct etcd_client *client, const char *path, json_t *request, json_t **ret_reply);
 
 // Prepares a handle for a POST to an endpoint, TLS and token included; *ret_headers is the caller's to free.

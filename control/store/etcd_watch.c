@@ -199,7 +199,8 @@ static void wait_until_ready(struct etcd_watch *watch)
 		etcd_watch_take(watch);
 }
 
-int etcd_watch_start(const struct config_store *config, const char *root, struct etcd_watch **ret)
+int etcd_watch_start(
+	const struct config_store *config, const char *root, bool wait, struct etcd_watch **ret)
 {
 	struct etcd_watch *watch = calloc(1, sizeof(*watch));
 	sigset_t all, before;
@@ -220,7 +221,8 @@ int etcd_watch_start(const struct config_store *config, const char *root, struct
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	}
 	if (rc == 0) {
-		wait_until_ready(watch);
+		if (wait)
+			wait_until_ready(watch);
 		*ret = watch;
 		return 0;
 	}

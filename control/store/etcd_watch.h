@@ -10,9 +10,11 @@ struct etcd_watch;
 // Starts watching below root ("/ringway/"): names of documents, and all keys but those that begin with "status/".
 // The stream is opened again, at another member and with jitter, whenever it breaks or its member has lost the leader.
 // Each time that it stands again is a hint, since changes may have been missed.
-// Waits for at most 2 s until the first stream stands; what changed before is not hinted. config: must outlive the watch.
+// wait: for at most 2 s, until the first stream stands; what changed before is then not hinted.
+// config: must outlive the watch.
 // Returns 0 or -errno.
-int etcd_watch_start(const struct config_store *config, const char *root, struct etcd_watch **ret);
+int etcd_watch_start(
+	const struct config_store *config, const char *root, bool wait, struct etcd_watch **ret);
 
 // Ends the thread; waits for at most a second. NULL is allowed.
 void etcd_watch_stop(struct etcd_watch *watch);
