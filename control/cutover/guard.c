@@ -276,7 +276,8 @@ static void judge(const struct guard_config *config, const struct guard_sample *
 {
 	if (!sample->available) {
 		finding->verdict = GUARD_ERROR;
-		say(finding, "no measurement");
+		say(finding, "no measurement%s%s", sample->error ? ": " : "",
+			sample->error ? sample->error : "");
 		return;
 	}
 	if (sample->few) {

@@ -29,7 +29,8 @@ struct guard_arm {
 
 // One window's measurements for one guard. Each kind reads its own part.
 struct guard_sample {
-	bool available;          // false: the measurement failed, nothing below is valid
+	bool available;          // false: the measurement failed, nothing else is valid
+	const char *error;       // then why, or NULL
 	bool few;                // there was too little to measure: inconclusive
 	bool young;              // early_abort: aborts of these flows may still be on their way
 	struct guard_arm before; // early_abort, new_drops, share: old ring

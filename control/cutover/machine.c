@@ -234,6 +234,8 @@ static void look_at_gate(const struct cutover *cutover, const struct cutover_fac
 	if (cutover->manual || !facts->hook_confirmed ||
 		spec->stages[cutover->stage].require != CUTOVER_REQUIRE_HOOK)
 		return;
+	move_say(happening->reason, "stage %u: its hook %.140s said yes", cutover->stage + 1,
+		spec->hook);
 	if (cutover->stage + 1 == spec->stage_count) {
 		if (cutover_share_min(cutover) == GATE_SHARE_ALL)
 			happening->event = CUTOVER_COMPLETE;
@@ -297,7 +299,7 @@ static void look(struct cutover *cutover, const struct cutover_facts *facts, uin
 static void act(struct cutover *cutover, const struct happening *happening, enum cutover_state next,
 	uint64_t now_ms)
 {
-	bool shares = true;
+	bool shares = true, gated = cutover->state == CUTOVER_GATED;
 
 	switch (happening->event) {
 	case CUTOVER_STEP_DONE:
@@ -324,7 +326,8 @@ static void act(struct cutover *cutover, const struct happening *happening, enum
 		shares = next == CUTOVER_RETIRED;
 		break;
 	}
-	if (happening->event == CUTOVER_FAIL || happening->event == CUTOVER_STAGE_DONE)
+	// A way back and a gate say why, and so does who opened the gate.
+	if (happening->event == CUTOVER_FAIL || happening->event == CUTOVER_STAGE_DONE || gated)
 		move_say(cutover->reason, "%s", happening->reason);
 	snprintf(cutover->actor, sizeof(cutover->actor), "conductor");
 	move_count(cutover, shares);

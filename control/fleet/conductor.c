@@ -2,7 +2,7 @@
 #include "control/fleet/conductor.h"
 
 #include "control/fleet/guards.h"
-#include "control/fleet/http.h"
+#include "control/fleet/hook.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,16 +11,14 @@
 #include <time.h>
 
 #define RENEW_MS (FLEET_CONDUCTOR_TTL_S * 1000u / 3)
-#define HOOK_MS  5000u
 
 // What is remembered of one cutover between looks. All of it can be lost: guards then begin anew.
 struct score {
 	char pool[CUTOVER_NAME_BYTES];
 	uint64_t plan_id;
 	struct fleet_guards *guards;
-	uint64_t hook_asked_ms;
-	uint32_t hook_stage; // that hook_yes belongs to
-	bool hook_yes;
+	struct hook hook;
+	json_t *said; // fleet_guards_write()
 };
 
 struct fleet_conductor {
@@ -32,6 +30,7 @@ struct fleet_conductor {
 	struct fleet_roster roster;
 	struct score scores[FLEET_CUTOVERS_MAX];
 	uint32_t score_count;
+	bool said_more;      // since fleet_conductor_said()
 	struct cutover next; // too large for a stack
 	struct cutover_facts facts;
 };
@@ -55,10 +54,19 @@ struct fleet_conductor *fleet_conductor_create(const char *node)
 	return conductor;
 }
 
+static void score_clear(struct score *score)
+{
+	fleet_guards_free(score->guards);
+	hook_reset(&score->hook);
+	json_decref(score->said);
+	*score = (struct score){0};
+}
+
 static void forget(struct fleet_conductor *conductor)
 {
 	for (uint32_t i = 0; i < conductor->score_count; i++)
-		fleet_guards_free(conductor->scores[i].guards);
+		score_clear(&conductor->scores[i]);
+	conductor->said_more = true;
 	conductor->score_count = 0;
 	conductor->worked_ms = 0;
 }
@@ -122,28 +130,37 @@ static struct score *score_of(struct fleet_conductor *conductor, const struct cu
 		*score = (struct score){0};
 	}
 	if (score->plan_id != cutover->plan_id) {
-		fleet_guards_free(score->guards);
-		*score = (struct score){.plan_id = cutover->plan_id};
+		score_clear(score);
+		score->plan_id = cutover->plan_id;
 		snprintf(score->pool, sizeof(score->pool), "%s", cutover->spec.pool);
 		score->guards = fleet_guards_create();
 	}
 	return score->guards ? score : NULL;
 }
 
-static void ask_hook(struct score *score, const struct cutover *cutover, uint64_t now_ms)
+static void say(struct fleet_conductor *conductor, struct score *score,
+	const struct cutover *cutover, struct store *store)
 {
-	char error[HTTP_ERROR_BYTES], body[256];
+	json_decref(score->said);
+	score->said = fleet_guards_write(score->guards, cutover, hook_said(&score->hook, cutover));
+	fleet_guards_publish(score->said, cutover, store);
+	conductor->said_more = true;
+}
 
-	if (score->hook_stage != cutover->stage)
-		score->hook_yes = false;
-	score->hook_stage = cutover->stage;
-	if (cutover->state != CUTOVER_GATED || cutover->spec.hook[0] == '\0' || score->hook_yes ||
-		now_ms - score->hook_asked_ms < HOOK_MS)
-		return;
-	score->hook_asked_ms = now_ms;
-	snprintf(body, sizeof(body), "{\"pool\":\"%s\",\"stage\":%u,\"revision\":%llu}",
-		cutover->spec.pool, cutover->stage + 1, (unsigned long long)cutover->revision);
-	score->hook_yes = http_confirm(cutover->spec.hook, body, error) == 1;
+json_t *fleet_conductor_said(struct fleet_conductor *conductor)
+{
+	json_t *object;
+
+	if (!conductor->said_more)
+		return NULL;
+	conductor->said_more = false;
+	object = json_object();
+	for (uint32_t i = 0; i < conductor->score_count; i++) {
+		if (conductor->scores[i].said != NULL)
+			json_object_set_new(object, conductor->scores[i].pool,
+				json_deep_copy(conductor->scores[i].said));
+	}
+	return object;
 }
 
 static void write_down(struct fleet_conductor *conductor, struct store *store,
@@ -189,11 +206,11 @@ static int conduct(struct fleet_conductor *conductor, struct store *store,
 		.soaked_ms = wall_ms > cutover->soak_ms ? wall_ms - cutover->soak_ms : 0,
 	};
 
-	fleet_guards_run(score->guards, &look, &conductor->facts.guards);
-	if (conductor->facts.guards.evaluated)
-		fleet_guards_publish(score->guards, cutover, store);
-	ask_hook(score, cutover, now_ms);
-	conductor->facts.hook_confirmed = score->hook_yes;
+	bool judged = fleet_guards_run(score->guards, &look, &conductor->facts.guards);
+
+	if (hook_look(&score->hook, cutover, now_ms) || judged)
+		say(conductor, score, cutover, store);
+	conductor->facts.hook_confirmed = hook_opens(&score->hook, cutover);
 	conductor->next = *cutover;
 	if (!cutover_step(&conductor->next, &conductor->facts, wall_ms, &event)) {
 		// Passed rounds are not worth a document; until the next step they live here.

@@ -22,9 +22,13 @@ void fleet_conductor_free(struct fleet_conductor *conductor); // NULL is allowed
 // moves each cutover by at most one step, writes steps down in the audit log, and publishes what the guards said.
 // cutovers: as just read; what was moved is not in them, read again. self: this node's own statement.
 // Returns how many cutovers were moved, 0 also when another conducts; or the store's -errno.
-// Context: the fleet's thread; about every second. Cost: one listing of all statements and a few small writes.
+// Context: the fleet's thread; about every second. Waits for the store alone, never for a Prometheus or a hook. Cost: one listing of all statements and a few small writes.
 int fleet_conductor_run(struct fleet_conductor *conductor, struct store *store,
 	const struct fleet_cutovers *cutovers, const struct fleet_status *self);
+
+// What guards said, {pool: fleet_guards_write()}, as a new reference; NULL when they said nothing since the last call.
+// Empty once another node conducts.
+json_t *fleet_conductor_said(struct fleet_conductor *conductor);
 
 // Whether this node was elected at the last look.
 bool fleet_conductor_elected(const struct fleet_conductor *conductor);

@@ -2,6 +2,7 @@
 #include "control/fleet/fleet.h"
 
 #include "control/fleet/conductor.h"
+#include "control/fleet/guards.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +37,7 @@ struct fleet {
 	struct fleet_cutovers fresh; // read by the thread, not taken yet
 	bool is_fresh;
 	struct fleet_state state;
+	json_t *said; // fleet_conductor_said(), or NULL
 	uint64_t answered_ms;
 	int to_daemon; // eventfd
 	int to_thread;
@@ -284,6 +286,31 @@ static bool has_ended(struct fleet *fleet)
 	return stop;
 }
 
+static void hand_verdicts_over(struct fleet *fleet)
+{
+	json_t *said = fleet_conductor_said(fleet->conductor), *before;
+
+	if (said == NULL)
+		return;
+	pthread_mutex_lock(&fleet->mutex);
+	before = fleet->said;
+	fleet->said = said;
+	pthread_mutex_unlock(&fleet->mutex);
+	json_decref(before);
+}
+
+json_t *fleet_verdicts(struct fleet *fleet, const struct cutover *cutover)
+{
+	json_t *list, *ret;
+
+	pthread_mutex_lock(&fleet->mutex);
+	list = fleet_guards_of(json_object_get(fleet->said, cutover->spec.pool), cutover);
+	ret = json_deep_copy(list);
+	json_decref(list);
+	pthread_mutex_unlock(&fleet->mutex);
+	return ret;
+}
+
 static void look(struct fleet *fleet)
 {
 	bool poked = take_poke(fleet), hinted = store_watch_take(fleet->store);
@@ -296,6 +323,7 @@ static void look(struct fleet *fleet)
 	int moved = fleet_conductor_run(
 		fleet->conductor, fleet->store, &fleet->read, &fleet->statement);
 
+	hand_verdicts_over(fleet);
 	if (moved != 0)
 		answered(fleet, moved);
 	if (moved > 0)
@@ -327,6 +355,7 @@ static void destroy(struct fleet *fleet)
 	fleet_cutovers_free(&fleet->taken);
 	fleet_cutovers_free(&fleet->read);
 	free(fleet->read_text);
+	json_decref(fleet->said);
 	fleet_conductor_free(fleet->conductor);
 	store_close(fleet->store);
 	if (fleet->to_daemon >= 0)

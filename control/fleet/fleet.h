@@ -42,3 +42,6 @@ struct fleet_state {
 };
 
 void fleet_state(struct fleet *fleet, struct fleet_state *ret);
+
+// What the cutover's guards said last, as fleet_guards_said(), if this node conducts; else empty. A new reference.
+json_t *fleet_verdicts(struct fleet *fleet, const struct cutover *cutover);

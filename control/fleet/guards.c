@@ -2,8 +2,9 @@
 #include "control/fleet/guards.h"
 
 #include "common/stats.h"
-#include "control/fleet/http.h"
+#include "control/fleet/inquiry.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,12 @@ struct window {
 	bool judged; // since the last round
 };
 
+// A query that was sent.
+struct question {
+	struct inquiry *inquiry; // NULL: none
+	uint64_t shares_revision;
+};
+
 struct fleet_guards {
 	struct mark *marks;
 	uint32_t mark_count;
@@ -54,6 +61,7 @@ struct fleet_guards {
 	bool started;
 	struct guard_memory memory[CUTOVER_GUARDS_MAX];
 	struct window windows[CUTOVER_GUARDS_MAX];
+	struct question questions[CUTOVER_GUARDS_MAX];
 	// As they were while both rings were staged; 0: not seen.
 	double baseline_cost;
 	double baseline_memory;
@@ -67,8 +75,14 @@ struct fleet_guards *fleet_guards_create(void)
 
 void fleet_guards_free(struct fleet_guards *guards)
 {
+	struct inquiry_answer answer;
+
 	if (guards == NULL)
 		return;
+	for (uint32_t i = 0; i < CUTOVER_GUARDS_MAX; i++) {
+		if (guards->questions[i].inquiry != NULL)
+			inquiry_wait(guards->questions[i].inquiry, &answer);
+	}
 	free(guards->marks);
 	free(guards);
 }
@@ -235,19 +249,42 @@ static void measure_against(double value, double baseline, struct guard_sample *
 	ret->reference = baseline;
 }
 
-static void measure_query(const struct cutover *cutover, const struct guard_config *config,
-	uint64_t soaked_ms, struct guard_sample *ret)
+// Whether the answer to a guard's query is there; sends the query when none is under way.
+static bool query_answered(struct fleet_guards *guards, uint32_t index,
+	const struct cutover *cutover, struct inquiry_answer *ret)
 {
-	char error[HTTP_ERROR_BYTES];
+	struct question *question = &guards->questions[index];
 
-	ret->available =
-		http_query(cutover->spec.prometheus, config->query, &ret->value, error) == 0;
-	ret->reference = (double)cutover->spec.refill_ms;
-	ret->soaked_ms = soaked_ms;
+	if (question->inquiry != NULL) {
+		if (!inquiry_end(question->inquiry, ret))
+			return false;
+		question->inquiry = NULL;
+		if (question->shares_revision == cutover->shares_revision)
+			return true;
+		// Of another share: asked anew.
+	}
+	question->shares_revision = cutover->shares_revision;
+	question->inquiry =
+		inquiry_query(cutover->spec.prometheus, cutover->spec.guards[index].query);
+	if (question->inquiry != NULL)
+		return false;
+	*ret = (struct inquiry_answer){.result = -ENOMEM, .error = "out of memory"};
+	return true;
 }
 
-static void measure(struct fleet_guards *guards, uint32_t index, const struct fleet_look *look,
+static void measure_query(const struct fleet_look *look, const struct inquiry_answer *answer,
 	struct guard_sample *ret)
+{
+	ret->available = answer->result == 0;
+	ret->error = answer->error;
+	ret->value = answer->value;
+	ret->reference = (double)look->cutover->spec.refill_ms;
+	ret->soaked_ms = look->soaked_ms;
+}
+
+// answer: of a guard with a query.
+static void measure(struct fleet_guards *guards, uint32_t index, const struct fleet_look *look,
+	const struct inquiry_answer *answer, struct guard_sample *ret)
 {
 	const struct guard_config *config = &look->cutover->spec.guards[index];
 	const struct totals *from = &guards->windows[index].from, *now = &guards->totals;
@@ -284,7 +321,7 @@ static void measure(struct fleet_guards *guards, uint32_t index, const struct fl
 		measure_against(startup, guards->baseline_startup, ret);
 		break;
 	default:
-		measure_query(look->cutover, config, look->soaked_ms, ret);
+		measure_query(look, answer, ret);
 		break;
 	}
 }
@@ -314,34 +351,43 @@ static void remember_baselines(struct fleet_guards *guards, const struct fleet_l
 			(double)guards->totals.cycles / (double)guards->totals.packets;
 }
 
-static void judge_due(struct fleet_guards *guards, const struct fleet_look *look)
+// Returns whether one gave a verdict.
+static bool judge_due(struct fleet_guards *guards, const struct fleet_look *look)
 {
-	for (uint32_t i = 0; i < look->cutover->spec.guard_count; i++) {
+	const struct cutover_spec *spec = &look->cutover->spec;
+	bool judged = false;
+
+	for (uint32_t i = 0; i < spec->guard_count; i++) {
 		struct totals from = guards->windows[i].from;
+		struct inquiry_answer answer = {0};
 		struct guard_sample sample;
 
-		if (!due(guards, i, look))
+		if (!due(guards, i, look) ||
+			(spec->guards[i].kind == GUARD_PROMQL &&
+				!query_answered(guards, i, look->cutover, &answer)))
 			continue;
-		measure(guards, i, look, &sample);
-		guard_judge(&look->cutover->spec.guards[i], &sample, &guards->memory[i]);
+		judged = true;
+		measure(guards, i, look, &answer, &sample);
+		guard_judge(&spec->guards[i], &sample, &guards->memory[i]);
 		guards->windows[i] = (struct window){
 			.from = guards->totals, .began_ms = look->now_ms, .judged = true};
 		if (guards->memory[i].verdict == GUARD_INCONCLUSIVE)
 			guards->windows[i].from = from;
 	}
+	return judged;
 }
 
-void fleet_guards_run(
+bool fleet_guards_run(
 	struct fleet_guards *guards, const struct fleet_look *look, struct cutover_guard_facts *ret)
 {
 	const struct cutover *cutover = look->cutover;
-	bool round = true;
+	bool round = true, judged;
 
 	take(guards, cutover, look->roster);
 	remember_baselines(guards, look);
 	if (!guards->started || guards->shares_revision != cutover->shares_revision)
 		begin_windows(guards, cutover, look->now_ms);
-	judge_due(guards, look);
+	judged = judge_due(guards, look);
 	*ret = (struct cutover_guard_facts){.action = GUARD_GO};
 	for (uint32_t i = 0; i < cutover->spec.guard_count; i++) {
 		const struct guard_memory *memory = &guards->memory[i];
@@ -357,6 +403,7 @@ void fleet_guards_run(
 	ret->evaluated = round && cutover->spec.guard_count != 0;
 	for (uint32_t i = 0; round && i < CUTOVER_GUARDS_MAX; i++)
 		guards->windows[i].judged = false;
+	return judged;
 }
 
 static json_t *list_of(const struct fleet_guards *guards, const struct cutover *cutover)
@@ -379,44 +426,55 @@ static json_t *list_of(const struct fleet_guards *guards, const struct cutover *
 	return list;
 }
 
-// Where it stands, and of which plan it is.
-static void names_of(const struct cutover *cutover, char ret_key[static STORE_KEY_BYTES],
-	char ret_plan[static PLAN_BYTES])
+static void plan_text(const struct cutover *cutover, char ret[static PLAN_BYTES])
 {
-	snprintf(ret_key, STORE_KEY_BYTES, FLEET_GUARDS_PREFIX "%s", cutover->spec.pool);
-	snprintf(ret_plan, PLAN_BYTES, "%016llx", (unsigned long long)cutover->plan_id);
+	snprintf(ret, PLAN_BYTES, "%016llx", (unsigned long long)cutover->plan_id);
 }
 
-void fleet_guards_publish(
-	const struct fleet_guards *guards, const struct cutover *cutover, struct store *store)
+json_t *fleet_guards_write(
+	const struct fleet_guards *guards, const struct cutover *cutover, json_t *beside)
 {
-	char key[STORE_KEY_BYTES], plan[PLAN_BYTES];
+	json_t *list = list_of(guards, cutover);
+	char plan[PLAN_BYTES];
 
-	names_of(cutover, key, plan);
-	json_t *said = json_pack("{s:s, s:o}", "plan", plan, "guards", list_of(guards, cutover));
-	char *text = said ? json_dumps(said, JSON_COMPACT) : NULL;
+	if (beside != NULL)
+		json_array_append_new(list, beside);
+	plan_text(cutover, plan);
+	return json_pack("{s:s, s:o}", "plan", plan, "guards", list);
+}
 
+json_t *fleet_guards_of(const json_t *said, const struct cutover *cutover)
+{
+	const char *of = json_string_value(json_object_get(said, "plan"));
+	json_t *list = json_object_get(said, "guards");
+	char plan[PLAN_BYTES];
+
+	plan_text(cutover, plan);
+	return of != NULL && strcmp(of, plan) == 0 && json_is_array(list) ? json_incref(list)
+									  : json_array();
+}
+
+void fleet_guards_publish(const json_t *said, const struct cutover *cutover, struct store *store)
+{
+	char key[STORE_KEY_BYTES], *text = said ? json_dumps(said, JSON_COMPACT) : NULL;
+
+	snprintf(key, sizeof(key), FLEET_GUARDS_PREFIX "%s", cutover->spec.pool);
 	if (text != NULL)
 		store_key_write(store, key, text, strlen(text));
 	free(text);
-	json_decref(said);
 }
 
 json_t *fleet_guards_said(struct store *store, const struct cutover *cutover)
 {
-	char key[STORE_KEY_BYTES], plan[PLAN_BYTES], *text = NULL;
-	json_t *said = NULL, *ret = NULL;
-	const char *of;
+	char key[STORE_KEY_BYTES], *text = NULL;
+	json_t *said = NULL, *ret;
 	size_t length;
 
-	names_of(cutover, key, plan);
+	snprintf(key, sizeof(key), FLEET_GUARDS_PREFIX "%s", cutover->spec.pool);
 	if (store_key_read(store, key, &text, &length) == 0)
 		said = json_loadb(text, length, 0, NULL);
 	free(text);
-	// What guards said of an earlier cutover of the pool says nothing about this one.
-	of = json_string_value(json_object_get(said, "plan"));
-	if (of != NULL && strcmp(of, plan) == 0)
-		ret = json_incref(json_object_get(said, "guards"));
+	ret = fleet_guards_of(said, cutover);
 	json_decref(said);
-	return json_is_array(ret) ? ret : json_array();
+	return ret;
 }

@@ -10,7 +10,8 @@
 struct fleet_guards;
 
 struct fleet_guards *fleet_guards_create(void);
-void fleet_guards_free(struct fleet_guards *guards); // NULL is allowed
+// Waits for queries that are under way, at most HTTP_TIMEOUT_MS. NULL is allowed.
+void fleet_guards_free(struct fleet_guards *guards);
 
 // A look of the conductor at a cutover and its nodes.
 struct fleet_look {
@@ -24,15 +25,21 @@ struct fleet_look {
 // Takes what the roster shows since the last call, judges the guards whose window is over, and fills *ret. A round is
 // over (ret->evaluated) when every guard was judged since the last round. A change of shares starts all windows anew:
 // flows of two shares are never mixed. A window that was too small to tell goes on growing.
-// Context: the conductor; blocks for Prometheus, at most HTTP_TIMEOUT_MS a query.
-void fleet_guards_run(struct fleet_guards *guards, const struct fleet_look *look,
+// Returns whether a guard gave a verdict.
+// Context: the conductor. Waits for nobody: a query is sent when its window is over and judged when its answer is there.
+bool fleet_guards_run(struct fleet_guards *guards, const struct fleet_look *look,
 	struct cutover_guard_facts *ret);
 
-// Publishes what every guard last said, for `show` and for the verbs that do not walk past a guard.
-void fleet_guards_publish(
-	const struct fleet_guards *guards, const struct cutover *cutover, struct store *store);
+// What every guard last said: a new reference to {"plan", "guards": [{"name", "kind", "verdict", "action", "value", "text",
+// "dry_run", "windows"}]}. beside: an entry of another kind (hook.h), taken over; NULL for none.
+json_t *fleet_guards_write(
+	const struct fleet_guards *guards, const struct cutover *cutover, json_t *beside);
 
-// What the guards of this cutover said last: a new reference to
-// [{"name", "kind", "verdict", "action", "value", "text", "dry_run", "windows"}], empty when they said nothing yet.
-// Context: whoever may read the store.
+// The list in that, as a new reference; an empty one when said is NULL or of another plan: what guards said of an earlier
+// cutover of the pool says nothing about this one.
+json_t *fleet_guards_of(const json_t *said, const struct cutover *cutover);
+
+// Puts it into the store, for `show` and for the verbs that do not walk past a guard; reads the list from there.
+// Context: whoever may write to or read from the store.
+void fleet_guards_publish(const json_t *said, const struct cutover *cutover, struct store *store);
 json_t *fleet_guards_said(struct store *store, const struct cutover *cutover);

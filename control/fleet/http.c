@@ -30,20 +30,28 @@ static size_t take(char *bytes, size_t size, size_t count, void *context)
 	return length;
 }
 
-// body: NULL: a GET. Returns the status, or -EIO.
+static size_t pass_over(char *bytes, size_t size, size_t count, void *context)
+{
+	(void)bytes, (void)context;
+	return size * count;
+}
+
+// body: NULL: a GET. ret: NULL: nobody wants the text. Returns the status, or -EIO.
 static long ask(const char *url, const char *body, struct answer_text *ret, char *ret_error)
 {
 	CURL *curl = curl_easy_init();
 	struct curl_slist *headers = NULL;
 	long status = -EIO;
 
-	if (curl == NULL)
+	if (curl == NULL) {
+		snprintf(ret_error, HTTP_ERROR_BYTES, "out of memory");
 		return -EIO;
+	}
 	curl_easy_setopt(curl, CURLOPT_URL, url);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)HTTP_TIMEOUT_MS);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, ret != NULL ? take : pass_over);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, ret);
 	if (body != NULL) {
 		headers = curl_slist_append(NULL, "Content-Type: application/json");
@@ -71,7 +79,8 @@ static int read_value(const json_t *answer, double *ret, char *ret_error)
 	const json_t *value = result;
 
 	if (type == NULL || !json_is_array(result)) {
-		snprintf(ret_error, HTTP_ERROR_BYTES, "%.100s", error ? error : "not an answer");
+		snprintf(ret_error, HTTP_ERROR_BYTES, "%.100s",
+			error ? error : "the answer is not a Prometheus's");
 		return -EPROTO;
 	}
 	if (strcmp(type, "vector") == 0) {
@@ -101,6 +110,7 @@ int http_query(const char *url, const char *query, double *ret, char *ret_error)
 	char whole[URL_BYTES];
 	int rc = -EIO;
 
+	snprintf(ret_error, HTTP_ERROR_BYTES, "out of memory");
 	if (answer != NULL && escaped != NULL) {
 		snprintf(whole, sizeof(whole), "%s/api/v1/query?query=%s", url, escaped);
 		if (ask(whole, NULL, answer, ret_error) >= 0) {
@@ -115,13 +125,7 @@ int http_query(const char *url, const char *query, double *ret, char *ret_error)
 	return rc;
 }
 
-int http_confirm(const char *url, const char *body, char *ret_error)
+int http_post(const char *url, const char *body, char *ret_error)
 {
-	struct answer_text *answer = calloc(1, sizeof(*answer));
-	long status = answer ? ask(url, body, answer, ret_error) : -EIO;
-
-	free(answer);
-	if (status < 0)
-		return -EIO;
-	return status >= 200 && status < 300;
+	return (int)ask(url, body, NULL, ret_error);
 }

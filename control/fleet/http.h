@@ -10,5 +10,5 @@
 // answer; -EIO: no answer. ret_error: a sentence for all but 0.
 int http_query(const char *url, const char *query, double *ret, char *ret_error);
 
-// Asks a hook with a POST of JSON. Returns 1 for an answer of 200 to 299, 0 for another, -EIO for none.
-int http_confirm(const char *url, const char *body, char *ret_error);
+// Sends JSON with a POST. Returns the status of the answer, or -EIO and a sentence when there is none.
+int http_post(const char *url, const char *body, char *ret_error);

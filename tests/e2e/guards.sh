@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Guards at work on real traffic: a figure that is missing pauses; a backend of the new ring that swallows connections
-# takes the cutover back by itself; mended, the same cutover runs to RETIRED. A real Prometheus answers the queries.
+# takes the cutover back by itself; clients that make a backend hot pause; a gate waits for its hook, which is absent, hangs,
+# and says no before it says yes; mended, the cutover runs to RETIRED. A real Prometheus answers the queries.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/topology.sh"
 . "$(dirname "$0")/balancer.sh"
@@ -15,6 +16,9 @@ sed 's/^run_dir:/metrics: "127.0.0.1:9464"\nrun_dir:/' "$E2E_SOURCE/configs/demo
 sed -e '/name: http-v6/,$ s/pool: web/&\n    affinity: client\n    requires: [six]/' -e 's/weight: [48]0/&, tags: [six]/' \
 	"$POOLS" > "$E2E_WORK/pools.yaml"
 POOLS=$E2E_WORK/pools.yaml
+# A pool that no client asks, for a cutover beside the one that is watched.
+sed -i -e '/^services:/i\  - {name: side, ring: {version: v1}, backends: [{name: s1, address: 10.10.1.2}, {name: s2, address: 10.10.2.2}]}' \
+	-e '$a\  - {name: side, address: 203.0.113.10, protocol: tcp, ports: [81], pool: side}' "$POOLS"
 sed 's/- {name: b4, /- {name: b5, address: 10.10.5.2, weight: 80, tags: [six]}\n      &/' "$POOLS" > "$E2E_WORK/pools-new.yaml"
 
 need_hugepages
@@ -66,8 +70,14 @@ stage() {
 	ringway cutover stage "$(jq -r .plan "$E2E_WORK/plan.json")" --reason test
 }
 
+# state_is STATE [POOL]
 state_is() {
-	ringway cutover show web -o json | jq -e --arg state "$1" '.state == $state'
+	ringway cutover show "${2:-web}" -o json | jq -e --arg state "$1" '.state == $state'
+}
+
+# exported SERIES VALUE
+exported() {
+	on lb curl -s http://127.0.0.1:9464/metrics | grep -xF "$1 $2"
 }
 
 start() {
@@ -138,13 +148,28 @@ check "start that" start
 check "the backend that got too much pauses it" wait_for 40 state_is paused
 check "because of its load" paused_for guard load
 ringway cutover show web -o json | jq -r .reason | sed 's/^/# /'
+check "which a metric says, too" exported 'ringway_cutover_held{pool="web",reason="guard",guard="load"}' 1
+check "and what the guard said" wait_for 5 exported \
+	'ringway_cutover_guard_verdict{pool="web",guard="load",kind="load",dry_run="false"}' 1
+noted() {
+	ringway cutover history web | grep -F "$1"
+}
+check "and the audit log" noted "load: b"
 kill "${e2e_pids[hot]}"
 check "roll that back" ringway cutover rollback web --reason test
 check "that is rolled back" wait_for 10 state_is rolled_back
 check "discard that" ringway cutover discard web --yes
 
-# Mended, the plan runs through.
+# Mended, the plan runs through, but for a gate.
+HOOK=http://127.0.0.1:9070/ok
 spec 'min(up)'
+sed -i '/^stages:/,$d' "$E2E_WORK/cutover.yaml"
+cat >> "$E2E_WORK/cutover.yaml" << END
+hook: $HOOK
+stages:
+  - {datacenters: all, steps: [50%], min_soak: 5s, require: hook}
+  - {datacenters: all, steps: [100%], min_soak: 5s}
+END
 shadow() {
 	jq -nc --argjson a "$1" --argjson b "$(stats | jq -c .counters)" \
 		'{same: ($b.shadow_same - $a.shadow_same), different: ($b.shadow_different - $a.shadow_different)}'
@@ -153,10 +178,54 @@ check "stage it again" stage
 before=$(stats | jq -c .counters)
 check "start it again" start
 memory_of() {
-	ringway ring list -o json | jq '[.rings[].node_bytes] | add'
+	ringway ring list -o json | jq '[.rings[] | select(.pool == "web") | .node_bytes] | add'
 }
 during=$(memory_of)
-check "guards let it go to FULL" wait_for 90 state_is full
+hook_said() {
+	ringway cutover show web -o json | jq -e --arg text "$1" '.guards[] | select(.name == "hook") | .text == $text'
+}
+check "guards let it go to its gate" wait_for 60 state_is gated
+check "where nobody answers for the hook" wait_for 15 hook_said "hook gave no answer: Couldn't connect to server"
+spawn hook lb python3 -c 'import socket, time
+s = socket.create_server(("127.0.0.1", 9070))
+time.sleep(600)'
+check "then the hook hangs" wait_for 20 hook_said "hook gave no answer: Timeout was reached"
+side() {
+	cat > "$E2E_WORK/side.yaml" << END
+pool: side
+to: {version: v2, points: 16}
+shadow: 0s
+full_soak: 0s
+retire_hold: 1s
+default_guards: false
+guards: [{kind: digest, window: 1s}]
+stages: [{datacenters: all, steps: [1%, 100%], min_soak: 1s}]
+END
+	ringway cutover stage "$(ringway cutover plan -f "$E2E_WORK/side.yaml" -o json | jq -r .plan)" --reason test
+	wait_for 15 ringway cutover start side --reason test
+	wait_for 30 state_is full side
+}
+check "the cutover of another pool goes on meanwhile" side
+check "and the gate is still closed" state_is gated
+kill "${e2e_pids[hook]}"
+# hook_answers STATUS
+hook_answers() {
+	cat > "$E2E_WORK/hook.conf" << END
+daemon off; worker_processes 1; pid $E2E_WORK/hook.pid; error_log stderr warn;
+events { worker_connections 64; }
+http { access_log off; server { listen 127.0.0.1:9070; location = /ok { return $1; } } }
+END
+}
+hook_answers 403
+spawn hook lb nginx -p "$E2E_WORK" -c "$E2E_WORK/hook.conf" -e stderr
+check "then it says no" wait_for 20 hook_said "hook answered 403"
+check "which a metric says" exported \
+	'ringway_cutover_guard_verdict{pool="web",guard="hook",kind="hook",dry_run="false"}' 1
+check "a no opens nothing" state_is gated
+hook_answers 200
+kill -HUP "${e2e_pids[hook]}"
+check "a yes opens the gate, and guards let it go to FULL" wait_for 90 state_is full
+check "the audit log names the hook" noted "stage 1: its hook $HOOK said yes"
 # Both rings were asked for sampled new flows all the way: that is the churn as packets show it.
 churn_matches() {
 	local seen
@@ -172,7 +241,7 @@ check "downloads never noticed that either" downloads_run d4 20
 check "retire" ringway cutover retire web --yes --reason test
 check "retired" wait_for 15 state_is retired
 only_new() {
-	ringway ring list -o json | jq -e '.rings | length == 2 and all(.version == "v2")'
+	ringway ring list -o json | jq -e '[.rings[] | select(.pool == "web")] | length == 2 and all(.version == "v2")'
 }
 check "the old rings are gone" wait_for 10 only_new
 echo "# rings of the node: $during bytes during, $(memory_of) after"

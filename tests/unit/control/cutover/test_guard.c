@@ -199,6 +199,87 @@ static void cold_cache_may_dip_but_must_recover(void)
 	CU_ASSERT_EQUAL(guard_judge(&config, &sample, &memory), GUARD_PAUSE);
 }
 
+// Four verdicts of a guard that holds a figure against what it was while staged.
+static void baseline_verdicts(enum guard_kind kind, double limit)
+{
+	struct guard_sample few = {.available = true, .few = true};
+
+	begin(kind);
+	config.dry_run = false;
+	config.failures = 1;
+	CU_ASSERT_EQUAL(value(100 * limit - 1, 100), GUARD_GO);
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_PASSED);
+	CU_ASSERT_EQUAL(value(100 * limit + 1, 100), GUARD_PAUSE);
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_FAILED);
+	// No baseline yet, or nothing to measure: neither a pass nor a reason to act.
+	CU_ASSERT_EQUAL(guard_judge(&config, &few, &memory), GUARD_WAIT);
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_INCONCLUSIVE);
+	CU_ASSERT_EQUAL(value(NAN, 100), GUARD_WAIT);
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_ERROR);
+	CU_ASSERT_EQUAL(value(100, 0), GUARD_PAUSE); // the second window without one
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_ERROR);
+}
+
+static void lookup_cost_passes_fails_waits_and_errs(void)
+{
+	baseline_verdicts(GUARD_LOOKUP_COST, 1.2);
+}
+
+static void memory_passes_fails_waits_and_errs(void)
+{
+	baseline_verdicts(GUARD_MEMORY, 1.25);
+}
+
+static void startup_passes_fails_waits_and_errs(void)
+{
+	baseline_verdicts(GUARD_STARTUP, 1.5);
+}
+
+static void guards_of_a_nodes_own_figures_are_dry_runs(void)
+{
+	static const enum guard_kind kinds[] = {GUARD_LOOKUP_COST, GUARD_MEMORY, GUARD_STARTUP};
+
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		begin(kinds[i]);
+		config.failures = 1;
+		CU_ASSERT_EQUAL(value(1000, 100), GUARD_GO);
+		CU_ASSERT_EQUAL(memory.verdict, GUARD_FAILED);
+		CU_ASSERT_PTR_NOT_NULL(strstr(memory.text, "would say pause"));
+	}
+}
+
+static void missing_nodes_pause_in_two_windows(void)
+{
+	struct guard_sample few = {.available = true, .few = true};
+
+	begin(GUARD_MISSING);
+	CU_ASSERT_EQUAL(value(0, 0), GUARD_GO);
+	CU_ASSERT_EQUAL(value(1, 0), GUARD_WAIT);
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_FAILED);
+	CU_ASSERT_EQUAL(value(1, 0), GUARD_PAUSE);
+	CU_ASSERT_STRING_EQUAL(memory.text, "1 nodes do not answer");
+	CU_ASSERT_EQUAL(guard_judge(&config, &few, &memory), GUARD_WAIT);
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_INCONCLUSIVE);
+	CU_ASSERT_EQUAL(nothing(), GUARD_WAIT);
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_ERROR);
+	CU_ASSERT_EQUAL(nothing(), GUARD_PAUSE);
+}
+
+static void not_recovering_errs_without_a_value(void)
+{
+	struct guard_sample sample = {.available = true, .reference = 0, .value = NAN};
+
+	begin(GUARD_PROMQL);
+	config.direction = GUARD_NOT_RECOVERING;
+	config.pause_at = 0.001;
+	CU_ASSERT_EQUAL(guard_judge(&config, &sample, &memory), GUARD_WAIT);
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_ERROR);
+	sample = (struct guard_sample){.error = "Connection refused"};
+	CU_ASSERT_EQUAL(guard_judge(&config, &sample, &memory), GUARD_PAUSE);
+	CU_ASSERT_EQUAL(memory.verdict, GUARD_ERROR);
+	CU_ASSERT_STRING_EQUAL(memory.text, "no measurement: Connection refused");
+}
+
 static void dry_run_says_what_it_would_do_and_does_nothing(void)
 {
 	begin(GUARD_NEW_DROPS);
@@ -241,6 +322,12 @@ static const struct test_case cases[] = {
 	CASE(load_is_held_against_the_rings),
 	CASE(promql_has_two_thresholds),
 	CASE(cold_cache_may_dip_but_must_recover),
+	CASE(lookup_cost_passes_fails_waits_and_errs),
+	CASE(memory_passes_fails_waits_and_errs),
+	CASE(startup_passes_fails_waits_and_errs),
+	CASE(guards_of_a_nodes_own_figures_are_dry_runs),
+	CASE(missing_nodes_pause_in_two_windows),
+	CASE(not_recovering_errs_without_a_value),
 	CASE(dry_run_says_what_it_would_do_and_does_nothing),
 	CASE(defaults_cover_every_built_in_guard),
 };

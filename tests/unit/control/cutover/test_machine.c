@@ -388,8 +388,10 @@ static void hook_opens_the_gate_or_a_person_does(void)
 		step(60000);
 	CU_ASSERT_EQUAL(cutover.state, CUTOVER_GATED);
 	CU_ASSERT_EQUAL(step(60000), CUTOVER_EVENT_COUNT);
+	snprintf(cutover.spec.hook, sizeof(cutover.spec.hook), "http://change/ok");
 	facts.hook_confirmed = true;
 	CU_ASSERT_EQUAL(step(1000), CUTOVER_STAGE_NEXT);
+	CU_ASSERT_STRING_EQUAL(cutover.reason, "stage 1: its hook http://change/ok said yes");
 	CU_ASSERT_EQUAL(share("fra"), 500000);
 }
 

@@ -4,6 +4,7 @@
 #include "control/fleet/conductor.h"
 #include "control/fleet/guards.h"
 #include "control/fleet/live.h"
+#include "tests/lib/http_server.h"
 #include "tests/lib/suite.h"
 #include "tests/unit/control/cutover/fixture.h"
 
@@ -390,6 +391,109 @@ static void at_a_hundred_percent_the_old_rings_past_stands_in(void)
 	fleet_guards_free(w.guards);
 }
 
+// Guards of a node's own figures: cycles a packet, hugepages, seconds to the first poll.
+static void figures_of_nodes_are_held_against_those_while_staged(void)
+{
+	static const enum guard_kind kinds[] = {GUARD_LOOKUP_COST, GUARD_MEMORY, GUARD_STARTUP};
+
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct watching w;
+		struct fleet_status *status = &w.member.status;
+
+		watching_begin(&w);
+		guard_default(kinds[i], &w.cutover.spec.guards[0]);
+		w.cutover.spec.guards[0].dry_run = false;
+		w.cutover.spec.guards[0].failures = 1;
+		w.cutover.spec.guards[0].window_ms = 10000;
+		status->hugepage_bytes = 100;
+		status->startup_ns = 1000000000;
+		watching_look(&w, 0);
+		watching_look(&w, 10000);
+		CU_ASSERT_FALSE(w.said.action == GUARD_GO); // this conductor saw nothing staged
+		w.cutover.state = CUTOVER_STAGED;
+		status->rx_packets += 1000;
+		status->busy_cycles += 100000;
+		watching_look(&w, 1000);
+		w.cutover.state = CUTOVER_SOAKING;
+		status->rx_packets += 1000;
+		status->busy_cycles += 100000;
+		watching_look(&w, 10000);
+		CU_ASSERT_EQUAL(w.said.action, GUARD_GO);
+		status->rx_packets += 1000;
+		status->busy_cycles += 160000;
+		status->hugepage_bytes = 130;
+		status->startup_ns = 1600000000;
+		watching_look(&w, 10000);
+		CU_ASSERT_EQUAL(w.said.action, GUARD_PAUSE);
+		fleet_guards_free(w.guards);
+	}
+}
+
+static void the_hottest_backend_of_any_node_pauses(void)
+{
+	struct watching w;
+	struct fleet_pool *pool = &w.member.status.pools[0];
+
+	watching_begin(&w);
+	guard_default(GUARD_LOAD, &w.cutover.spec.guards[0]);
+	w.cutover.spec.guards[0].failures = 1;
+	w.cutover.spec.guards[0].window_ms = 10000;
+	watching_look(&w, 0);
+	watching_look(&w, 10000);
+	CU_ASSERT_EQUAL(w.said.action, GUARD_WAIT); // too few flows
+	snprintf(pool->load_backend, sizeof(pool->load_backend), "b7");
+	pool->load = 1100;
+	pool->load_expected = 1000;
+	pool->load_flows = 5000;
+	watching_look(&w, 10000);
+	CU_ASSERT_EQUAL(w.said.action, GUARD_GO);
+	pool->load = 1300;
+	watching_look(&w, 10000);
+	CU_ASSERT_EQUAL(w.said.action, GUARD_PAUSE);
+	CU_ASSERT_STRING_EQUAL(w.said.text,
+		"load: b7 got 1300 new flows on a1; its rings and chance explain 1000");
+	fleet_guards_free(w.guards);
+}
+
+// A query is sent when its window is over, and judged when its answer is there; a server that hangs holds nothing up.
+static void a_query_is_judged_when_its_answer_is_there(void)
+{
+	struct http_server *server = http_server_start();
+	struct timespec slice = {.tv_nsec = 5000000};
+	char line[256] = "", body[256];
+	unsigned errors = 0;
+	struct watching w;
+
+	watching_begin(&w);
+	guard_default(GUARD_PROMQL, &w.cutover.spec.guards[0]);
+	snprintf(w.cutover.spec.guards[0].name, CUTOVER_NAME_BYTES, "origin");
+	snprintf(w.cutover.spec.guards[0].query, CUTOVER_QUERY_BYTES, "rate");
+	snprintf(w.cutover.spec.prometheus, CUTOVER_URL_BYTES, "%s", http_server_url(server));
+	w.cutover.spec.guards[0].pause_at = 1.25;
+	w.cutover.spec.guards[0].failures = 1;
+	w.cutover.spec.guards[0].window_ms = 10000;
+	watching_look(&w, 0);
+	watching_look(&w, 10000);
+	for (unsigned i = 0; i < 6000 && line[0] == '\0'; i++) {
+		watching_look(&w, 0);
+		CU_ASSERT_FALSE(w.said.evaluated);
+		nanosleep(&slice, NULL);
+		http_server_asked(server, line, body, sizeof(line));
+	}
+	// The time of the one that hangs ends with an error; what is asked next has an answer.
+	http_server_say(server, 200,
+		"{\"data\":{\"resultType\":\"vector\",\"result\":[{\"value\":[1,\"1.5\"]}]}}");
+	for (unsigned i = 0; i < 6000 && w.said.action != GUARD_PAUSE; i++) {
+		watching_look(&w, w.said.evaluated ? 10000 : 0);
+		errors += w.said.evaluated && w.said.action == GUARD_WAIT;
+		nanosleep(&slice, NULL);
+	}
+	CU_ASSERT_EQUAL(errors, 1);
+	CU_ASSERT_STRING_EQUAL(w.said.text, "origin: 1.5");
+	fleet_guards_free(w.guards);
+	http_server_stop(server);
+}
+
 static void what_guards_said_of_another_plan_is_not_heard(void)
 {
 	struct store *store = fresh_store("a1");
@@ -398,9 +502,11 @@ static void what_guards_said_of_another_plan_is_not_heard(void)
 
 	watching_begin(&w);
 	watching_look(&w, 0);
-	fleet_guards_publish(w.guards, &w.cutover, store);
+	said = fleet_guards_write(w.guards, &w.cutover, json_pack("{s:s}", "name", "hook"));
+	fleet_guards_publish(said, &w.cutover, store);
+	json_decref(said);
 	said = fleet_guards_said(store, &w.cutover);
-	CU_ASSERT_EQUAL(json_array_size(said), w.cutover.spec.guard_count);
+	CU_ASSERT_EQUAL(json_array_size(said), w.cutover.spec.guard_count + 1);
 	json_decref(said);
 	w.cutover.plan_id++;
 	said = fleet_guards_said(store, &w.cutover);
@@ -499,6 +605,9 @@ static const struct test_case cases[] = {
 	CASE(flows_of_two_shares_or_two_dataplanes_are_never_mixed),
 	CASE(silence_becomes_a_pause_not_a_pass),
 	CASE(at_a_hundred_percent_the_old_rings_past_stands_in),
+	CASE(figures_of_nodes_are_held_against_those_while_staged),
+	CASE(the_hottest_backend_of_any_node_pauses),
+	CASE(a_query_is_judged_when_its_answer_is_there),
 	CASE(what_guards_said_of_another_plan_is_not_heard),
 	CASE(one_conducts_and_another_takes_over),
 	CASE(swap_of_a_stale_document_loses),
