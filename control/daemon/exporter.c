@@ -260,14 +260,22 @@ static const char *hold_of(const struct cutover *cutover)
 	return strcmp(cutover->actor, "conductor") == 0 ? "rollback_guard" : "rollback_operator";
 }
 
-// Why a cutover stands still or goes back; absent while it moves.
-static void write_fleet(struct metrics_text *text, struct verbs *verbs)
+// The guard that the reason of a hold begins with; "" when it was none.
+static const char *holding_guard(const struct cutover *cutover)
 {
-	const struct fleet_cutovers *cutovers = verbs_cutovers(verbs);
-	struct fleet_state state;
+	for (uint32_t i = 0; i < cutover->spec.guard_count; i++) {
+		const char *name = cutover->spec.guards[i].name;
+		size_t length = strlen(name);
 
-	if (cutovers == NULL || !metrics_room(text, 4 + cutovers->count))
-		return;
+		if (strncmp(cutover->reason, name, length) == 0 && cutover->reason[length] == ':')
+			return name;
+	}
+	return "";
+}
+
+// Why a cutover stands still or goes back; absent while it moves.
+static void write_held(struct metrics_text *text, const struct fleet_cutovers *cutovers)
+{
 	metrics_family(text, "cutover_held", METRICS_GAUGE,
 		"1 while a cutover is paused, or was taken back; the reason is a label.");
 	for (uint32_t i = 0; i < cutovers->count; i++) {
@@ -275,10 +283,86 @@ static void write_fleet(struct metrics_text *text, struct verbs *verbs)
 
 		if (hold_of(cutover) != NULL)
 			metrics_count(text,
-				METRICS_LABELS(
-					{"pool", cutover->spec.pool}, {"reason", hold_of(cutover)}),
+				METRICS_LABELS({"pool", cutover->spec.pool},
+					{"reason", hold_of(cutover)},
+					{"guard", holding_guard(cutover)}),
 				1);
 	}
+}
+
+// A guard's verdict as a number, so that another verdict makes no new series. The hook of a gate is among them.
+static int verdict_number(const json_t *guard)
+{
+	const char *verdict = json_string_value(json_object_get(guard, "verdict"));
+
+	for (int i = GUARD_PASSED; i <= GUARD_ERROR; i++) {
+		if (verdict != NULL && strcmp(verdict, guard_verdict_name(i)) == 0)
+			return i;
+	}
+	return GUARD_ERROR;
+}
+
+static void write_guard_family(
+	struct metrics_text *text, const char *pool, const json_t *guards, bool values)
+{
+	const json_t *guard;
+	size_t i;
+
+	json_array_foreach (guards, i, guard) {
+		const json_t *value = json_object_get(guard, "value");
+		const struct metrics_label *labels = METRICS_LABELS({"pool", pool},
+			{"guard", json_string_value(json_object_get(guard, "name"))},
+			{"kind", json_string_value(json_object_get(guard, "kind"))},
+			{"dry_run",
+				json_is_true(json_object_get(guard, "dry_run")) ? "true"
+										: "false"});
+
+		if (!values)
+			metrics_count(text, labels, (uint64_t)verdict_number(guard));
+		else if (json_is_number(value))
+			metrics_real(text, labels, json_number_value(value));
+	}
+}
+
+// On the node that conducts: what the guards of each cutover under way said of their last window.
+static void write_guards(
+	struct metrics_text *text, struct verbs *verbs, const struct fleet_cutovers *cutovers)
+{
+	json_t *said[FLEET_CUTOVERS_MAX];
+	uint32_t series = 0;
+
+	for (uint32_t i = 0; i < cutovers->count; i++) {
+		const struct cutover *cutover = &cutovers->items[i]->cutover;
+
+		said[i] = cutover_state_terminal(cutover->state)
+			? json_array()
+			: fleet_verdicts(fleet_link_fleet(verbs->fleet), cutover);
+		series += 2 * (uint32_t)json_array_size(said[i]);
+	}
+	bool fits = metrics_room(text, series);
+
+	for (unsigned values = 0; values < 2 && fits; values++) {
+		metrics_family(text, values ? "cutover_guard_value" : "cutover_guard_verdict",
+			METRICS_GAUGE,
+			values ? "What a guard measured last, where it is a number."
+			       : "What a guard said last: 0 passed, 1 failed, 2 inconclusive, "
+				 "3 error.");
+		for (uint32_t i = 0; i < cutovers->count; i++)
+			write_guard_family(
+				text, cutovers->items[i]->cutover.spec.pool, said[i], values);
+	}
+	for (uint32_t i = 0; i < cutovers->count; i++)
+		json_decref(said[i]);
+}
+
+static void write_fleet(struct metrics_text *text, struct verbs *verbs)
+{
+	const struct fleet_cutovers *cutovers = verbs_cutovers(verbs);
+	struct fleet_state state;
+
+	if (cutovers == NULL || !metrics_room(text, 4 + cutovers->count))
+		return;
+	write_held(text, cutovers);
 	fleet_state(fleet_link_fleet(verbs->fleet), &state);
 	gauge(text, "store_connected", "1 while the store answers.", state.connected);
 	gauge(text, "store_silent_seconds", "Since the store answered last.",
@@ -286,6 +370,7 @@ static void write_fleet(struct metrics_text *text, struct verbs *verbs)
 	gauge(text, "conductor", "1 on the node that conducts cutovers.", state.elected);
 	gauge(text, "cutover_kill_switch", "1 while this node's kill switch is on.",
 		fleet_link_status(verbs->fleet)->kill_switch);
+	write_guards(text, verbs, cutovers);
 }
 
 static void write_pools(
