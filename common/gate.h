@@ -10,14 +10,18 @@
 #define GATE_ALWAYS (UINT64_C(1) << 32)
 #define GATE_NEVER  UINT64_C(0)
 
+// GATE_NEVER, and more: flows that took the new ring before pick again at their next packet. Not a threshold; a word that
+// a gate may hold, so that one store says both.
+#define GATE_RECALL (UINT64_C(1) << 63)
+
 // Shares are counted in millionths (0.0001 %), the finest step an operator can write.
 #define GATE_SHARE_ALL UINT32_C(1000000)
 
-// threshold: 0..GATE_ALWAYS. The only word that a change of share writes.
+// word: a threshold, 0..GATE_ALWAYS, or GATE_RECALL. All that a change of share writes.
 // salt: fixed for the life of a cutover and the same on every node, else a change reshuffles the fleet.
 struct gate {
-	uint64_t threshold; // control rw (one aligned store), workers ro
-	uint32_t salt;      // control rw only between cutovers
+	uint64_t word; // control rw (one aligned store), workers ro
+	uint32_t salt; // control rw only between cutovers
 	uint32_t reserved;
 };
 
@@ -37,6 +41,18 @@ static inline bool gate_uses_new(uint64_t threshold, uint32_t salt, uint32_t rin
 	return gate_bucket(ring_hash, salt) < threshold;
 }
 
+// Tells whether a gate may hold a word.
+static inline bool gate_word_valid(uint64_t word)
+{
+	return word <= GATE_ALWAYS || word == GATE_RECALL;
+}
+
+// The threshold in a gate's word.
+static inline uint64_t gate_word_threshold(uint64_t word)
+{
+	return word & ~GATE_RECALL;
+}
+
 // The threshold that lets a share of the buckets through, rounded down; exact at 0 and at GATE_SHARE_ALL.
 // share: millionths, 0..GATE_SHARE_ALL; more counts as all.
 static inline uint64_t gate_threshold(uint32_t share)
@@ -44,4 +60,10 @@ static inline uint64_t gate_threshold(uint32_t share)
 	if (share >= GATE_SHARE_ALL)
 		return GATE_ALWAYS;
 	return ((uint64_t)share << 32) / GATE_SHARE_ALL;
+}
+
+// The word of a gate that lets a share through; recalls: with share 0, flows of the new ring are to come back.
+static inline uint64_t gate_word(uint32_t share, bool recalls)
+{
+	return recalls && share == 0 ? GATE_RECALL : gate_threshold(share);
 }

@@ -102,7 +102,7 @@ uint64_t ipc_gates_checksum(const struct snapshot *snapshot)
 
 		if (!(pool->flags & SNAPSHOT_USED))
 			continue;
-		gate.threshold = snapshot_threshold(pool);
+		gate.word = snapshot_gate(pool);
 		sum = XXH3_64bits_withSeed(&gate, sizeof(gate), sum);
 	}
 	return sum;

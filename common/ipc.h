@@ -51,7 +51,7 @@ struct ipc_load {
 struct ipc_gate {
 	uint32_t pool; // id
 	uint32_t salt; // must equal the snapshot's
-	uint64_t threshold;
+	uint64_t word; // of the gate
 };
 
 // All or nothing: one bad pool id or salt refuses the message.
@@ -78,7 +78,7 @@ struct ipc_status {
 	uint8_t id_space[16];
 	uint64_t snapshot_checksum;
 	uint64_t
-		gates_checksum; // hash of all (pool id, salt, threshold) in use, see ipc_gates_checksum()
+		gates_checksum; // hash of all (pool id, salt, word) in use, see ipc_gates_checksum()
 	uint32_t worker_count;
 	uint32_t port_count;
 	uint64_t flow_entries;   // a worker
@@ -117,8 +117,8 @@ struct ipc_explained {
 	uint32_t table_worker;
 	uint32_t table_backend;
 	uint32_t table_age_s;
-	uint32_t ring_hash_new; // that the new ring sees
-	uint32_t reserved;
+	uint32_t ring_hash_new;  // that the new ring sees
+	uint32_t table_recalled; // 1: a rollback lets the flow pick again at its next packet
 	uint64_t generation;
 };
 
@@ -134,6 +134,7 @@ enum ipc_trace_table {
 	IPC_TRACE_MISS = 0,      // it did not know the flow
 	IPC_TRACE_HIT_OTHER = 2, // another worker's knew it: the flow keeps its backend
 	IPC_TRACE_STALE = 3,     // it knew a backend that is down or gone
+	IPC_TRACE_RECALLED = 4,  // it knew one of the new ring, and the gate takes those flows back
 };
 
 // What became of the flow's entry.

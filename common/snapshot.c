@@ -236,9 +236,9 @@ static int check_pool(const struct opening *opening, uint32_t id)
 	if ((pool->flags & ~SNAPSHOT_USED) != 0)
 		return refuse(
 			opening, "pool %" PRIu32 ": unknown flags %#" PRIx32, id, pool->flags);
-	if (pool->gate.threshold > GATE_ALWAYS) {
+	if (!gate_word_valid(pool->gate.word)) {
 		return refuse(opening, "pool %" PRIu32 ": gate threshold %" PRIu64 " is above 2^32",
-			id, pool->gate.threshold);
+			id, pool->gate.word);
 	}
 	if (pool->reserved != 0 || pool->gate.reserved != 0 ||
 		!all_zero(pool->reserved2, sizeof(pool->reserved2)))

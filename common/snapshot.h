@@ -114,7 +114,7 @@ _Static_assert(sizeof(struct snapshot_service) == 128, "format 1");
 struct snapshot_pool {
 	uint32_t flags; // SNAPSHOT_USED
 	uint32_t reserved;
-	struct gate gate; // threshold 0 when no cutover is staged
+	struct gate gate; // word 0 when no cutover is staged
 	uint8_t reserved2[40];
 };
 
@@ -148,8 +148,7 @@ struct snapshot {
 	struct snapshot_header *header;
 	const struct snapshot_binding *bindings;
 	const struct snapshot_service *services;
-	struct snapshot_pool
-		*pools; // the gate's threshold is the one field that changes after opening
+	struct snapshot_pool *pools; // the gate's word is the one field that changes after opening
 	const struct snapshot_backend *backends;
 	uint32_t binding_count;
 	uint32_t service_count;
@@ -183,14 +182,20 @@ int snapshot_open(
 // Makes a view of a copy of an image that snapshot_open() has accepted, without checking it again.
 void snapshot_view(void *image, struct snapshot *ret);
 
-// Reads and writes a gate's threshold while workers read it: one relaxed 64-bit access, no tearing. It pairs with
-// itself alone: nothing else is published by it.
-static inline uint64_t snapshot_threshold(const struct snapshot_pool *pool)
+// Reads and writes a gate's word while workers read it: one relaxed 64-bit access, no tearing. It pairs with itself
+// alone: nothing else is published by it. word: gate_word_valid().
+static inline uint64_t snapshot_gate(const struct snapshot_pool *pool)
 {
-	return __atomic_load_n(&pool->gate.threshold, __ATOMIC_RELAXED);
+	return __atomic_load_n(&pool->gate.word, __ATOMIC_RELAXED);
 }
 
-static inline void snapshot_threshold_set(struct snapshot_pool *pool, uint64_t threshold)
+static inline void snapshot_gate_set(struct snapshot_pool *pool, uint64_t word)
 {
-	__atomic_store_n(&pool->gate.threshold, threshold, __ATOMIC_RELAXED);
+	__atomic_store_n(&pool->gate.word, word, __ATOMIC_RELAXED);
+}
+
+// The threshold of a gate.
+static inline uint64_t snapshot_threshold(const struct snapshot_pool *pool)
+{
+	return gate_word_threshold(snapshot_gate(pool));
 }

@@ -101,7 +101,9 @@ struct stats_pool {
 	// same backend, or different ones.
 	uint64_t shadow_same;
 	uint64_t shadow_different;
-	uint64_t reserved[6];
+	// Entries alive in the last sweep that were picked on the new ring; goes up and down.
+	uint64_t live_new;
+	uint64_t reserved[5];
 };
 
 // For each backend id and worker.

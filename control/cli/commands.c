@@ -660,7 +660,7 @@ const struct cli_command cli_commands[] = {
 		.details =
 			"One line a flow: what both rings pick, its bucket at the gate and the "
 			"threshold, where it goes, what the flow table said (miss, hit_other_worker, "
-			"stale_backend) and what became of its entry (inserted, over_expired, "
+			"stale_backend, recalled) and what became of its entry (inserted, over_expired, "
 			"over_unproven, over_oldest, refused, rewritten, not_stored). 1 of 2^K flows "
 			"by their hash (K is 6 when not given), so that every node of a fleet shows "
 			"the same flows; those that their worker knows need no backend and show "

@@ -67,6 +67,9 @@ const char *explain_why(const struct ipc_explained *explained)
 		return "no service has this address, protocol and port";
 	if (explained->verdict == IPC_EXPLAIN_NO_BACKEND)
 		return "no backend of the ring may get new flows";
+	if (explained->table_recalled)
+		return "the flow table has this flow from the new ring, and a rollback moves those: "
+		       "it picks again";
 	if (explained->in_table && explained->table_backend == explained->backend)
 		return "the flow table has this flow, so it keeps its backend";
 	if (explained->in_table)

@@ -233,7 +233,7 @@ int dataplane_gates(struct dataplane *dataplane, const struct snapshot *snapshot
 		request->gates[request->count++] = (struct ipc_gate){
 			.pool = i,
 			.salt = pool->gate.salt,
-			.threshold = snapshot_threshold(pool),
+			.word = snapshot_gate(pool),
 		};
 		if (request->count == IPC_GATES_MAX) {
 			rc = gates_send(dataplane, request, ret_text);

@@ -155,7 +155,7 @@ static void pools_write(struct writer *w)
 		struct gate *gate = &to[id_of(w, DOCUMENT_POOL, "", cutover->pool)].gate;
 
 		gate->salt = cutover->salt;
-		gate->threshold = threshold_of(cutover, w->shares);
+		gate->word = threshold_of(cutover, w->shares);
 	}
 }
 
@@ -331,16 +331,16 @@ uint64_t image_checksum(
 	if (kept == NULL)
 		return 0;
 	for (uint32_t i = 0; i < snapshot->pool_count; i++)
-		kept[i] = snapshot_threshold(&snapshot->pools[i]);
+		kept[i] = snapshot_gate(&snapshot->pools[i]);
 	for (uint32_t i = 0; i < document->cutover_count; i++) {
 		const struct document_cutover *cutover = &document->cutovers[i];
 		uint32_t id = document_id_find(document, DOCUMENT_POOL, "", cutover->pool)->id;
 
-		snapshot_threshold_set(&snapshot->pools[id], threshold_of(cutover, shares));
+		snapshot_gate_set(&snapshot->pools[id], threshold_of(cutover, shares));
 	}
 	checksum = snapshot_checksum(image->memory, image->bytes);
 	for (uint32_t i = 0; i < snapshot->pool_count; i++)
-		snapshot_threshold_set(&snapshot->pools[i], kept[i]);
+		snapshot_gate_set(&snapshot->pools[i], kept[i]);
 	free(kept);
 	return checksum;
 }

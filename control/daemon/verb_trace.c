@@ -108,7 +108,8 @@ static json_t *trace_json(const struct verbs *verbs, const struct ipc_trace *tra
 {
 	static const char *const tables[] = {[IPC_TRACE_MISS] = "miss",
 		[IPC_TRACE_HIT_OTHER] = "hit_other_worker",
-		[IPC_TRACE_STALE] = "stale_backend"};
+		[IPC_TRACE_STALE] = "stale_backend",
+		[IPC_TRACE_RECALLED] = "recalled"};
 	static const char *const entries[] = {[IPC_TRACE_NOT_STORED] = "not_stored",
 		[IPC_TRACE_INSERTED] = "inserted",
 		[IPC_TRACE_OVER_EXPIRED] = "over_expired",

@@ -64,7 +64,7 @@ int persist_gates(const struct dataplane *dataplane)
 		if (!(pool->flags & SNAPSHOT_USED))
 			continue;
 		gates[header.count++] = (struct ipc_gate){
-			.pool = i, .salt = pool->gate.salt, .threshold = snapshot_threshold(pool)};
+			.pool = i, .salt = pool->gate.salt, .word = snapshot_gate(pool)};
 	}
 	header.generation = snapshot->header->generation;
 	memcpy(header.id_space, snapshot->header->id_space, sizeof(header.id_space));

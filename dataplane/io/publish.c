@@ -181,10 +181,10 @@ static int check_gate(
 			", the snapshot has %08" PRIx32,
 			gate->salt, gate->pool, snapshot->pools[gate->pool].gate.salt);
 	}
-	if (gate->threshold > GATE_ALWAYS)
+	if (!gate_word_valid(gate->word))
 		return refuse(error, -EINVAL,
 			"gates: threshold %" PRIu64 " of pool %" PRIu32 " is above 2^32",
-			gate->threshold, gate->pool);
+			gate->word, gate->pool);
 	return 0;
 }
 
@@ -208,10 +208,9 @@ int publish_gates(struct dataplane *dataplane, const struct ipc_gates *gates,
 	for (uint32_t i = 0; i < gates->count; i++) {
 		const struct ipc_gate *gate = &gates->gates[i];
 
-		snapshot_threshold_set(&now->snapshot->pools[gate->pool], gate->threshold);
+		snapshot_gate_set(&now->snapshot->pools[gate->pool], gate->word);
 		for (uint32_t w = 0; w < dataplane->options->worker_count; w++)
-			snapshot_threshold_set(
-				&now->forwarding[w]->snapshot.pools[gate->pool], gate->threshold);
+			forwarding_gate_set(now->forwarding[w], gate->pool, gate->word);
 	}
 	return 0;
 }

@@ -19,10 +19,11 @@ unsigned pipeline_trace_read(struct pipeline_worker *worker, struct ipc_trace *r
 	return trace_ring_pop(&worker->scratch->traces, ret, capacity, ret_lost);
 }
 
-// Enters what the flow tables say.
-static void explain_table(const struct pipeline *pipeline, const struct snapshot_service *service,
+// Enters what the flow tables say, and whose backend it is that packets get.
+static void explain_table(const struct pipeline *pipeline, const struct forwarding *forwarding,
 	uint32_t now_s, struct ipc_explained *ret)
 {
+	const struct snapshot_service *service = &forwarding->snapshot.services[ret->service];
 	struct flow_idle idle = service_idle(service);
 
 	for (uint32_t i = 0; i < pipeline->worker_count && !ret->in_table; i++) {
@@ -41,6 +42,9 @@ static void explain_table(const struct pipeline *pipeline, const struct snapshot
 		ret->table_worker = i;
 		ret->table_backend = flow_word_backend(word);
 		ret->table_age_s = life_s > remaining_s ? life_s - remaining_s : 0;
+		ret->table_recalled = is_recalled(forwarding, word, service);
+		if (flow_goes_on(forwarding, word, service))
+			ret->backend = ret->table_backend;
 	}
 }
 
@@ -74,9 +78,7 @@ void pipeline_explain(const struct pipeline *pipeline, const struct forwarding *
 		snapshot, service, selection.hash, &ret->backend_old, &ret->backend_new);
 	ret->backend = selection.backend;
 	if (!(service->flags & SNAPSHOT_SERVICE_STATELESS))
-		explain_table(pipeline, service, now_s, ret);
-	if (ret->in_table && backend_serves(forwarding, ret->table_backend, service))
-		ret->backend = ret->table_backend;
+		explain_table(pipeline, forwarding, now_s, ret);
 	ret->verdict =
 		ret->backend == SELECTION_NO_BACKEND ? IPC_EXPLAIN_NO_BACKEND : IPC_EXPLAIN_FORWARD;
 }

@@ -117,8 +117,23 @@ int forwarding_build(void *memory, const struct snapshot *snapshot, struct pipel
 	forwarding->backends = backends;
 	forwarding->services = service_table_format(
 		(char *)memory + layout.services, snapshot->bindings, snapshot->binding_count);
+	forwarding->recall_count = 0;
+	for (uint32_t i = 0; i < snapshot->pool_count; i++)
+		forwarding->recall_count += snapshot_gate(&snapshot->pools[i]) == GATE_RECALL;
 	forwarding->generation = snapshot->header->generation;
 	forwarding->bytes = layout.bytes;
 	*ret = forwarding;
 	return 0;
+}
+
+// The count is a hint that saves looking at gates: a worker that sees it a moment before or after the gate lets a flow pick
+// again a packet earlier or later.
+void forwarding_gate_set(struct forwarding *forwarding, uint32_t pool, uint64_t word)
+{
+	struct snapshot_pool *of = &forwarding->snapshot.pools[pool];
+	uint32_t recall_count = forwarding->recall_count + (word == GATE_RECALL) -
+		(snapshot_gate(of) == GATE_RECALL);
+
+	snapshot_gate_set(of, word);
+	__atomic_store_n(&forwarding->recall_count, recall_count, __ATOMIC_RELAXED);
 }

@@ -148,7 +148,7 @@ static bool follow(struct pipeline_worker *worker, struct burst *burst, unsigned
 	if (flow_word_restarts(entry->word, event))
 		return false;
 	count(worker, COUNTER_flow_hit);
-	if (backend_serves(worker->forwarding, flow_word_backend(entry->word), service)) {
+	if (flow_goes_on(worker->forwarding, entry->word, service)) {
 		packet->backend = flow_word_backend(entry->word);
 		burst->uses_new[place] = flow_word_uses_new(entry->word);
 	} else if (!select_again(worker, burst, place, entry)) {

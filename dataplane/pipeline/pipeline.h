@@ -23,6 +23,7 @@
 #include "dataplane/packet/packet.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define PIPELINE_PORTS_MAX     16u
 #define PIPELINE_ADDRESSES_MAX 16u
@@ -73,9 +74,15 @@ struct forwarding {
 	const struct service_table *services;      // bindings, built for look-up
 	const struct forwarding_backend *backends; // [snapshot.backend_count]
 	uint64_t generation;
-	uint64_t bytes;           // of the block
+	uint64_t bytes; // of the block
+	// Pools whose gate is at GATE_RECALL: main rw (forwarding_gate_set()), the worker ro. In the line of the pointers
+	// above, so that a packet of a known flow learns for nothing that no pool is.
+	uint32_t recall_count;
+	uint32_t reserved;
 	struct snapshot snapshot; // view of this worker's copy of the image
 };
+
+_Static_assert(offsetof(struct forwarding, snapshot) <= 64, "one line");
 
 // Shared by all workers of a process.
 struct pipeline {
@@ -134,6 +141,10 @@ uint64_t forwarding_footprint(const struct snapshot *snapshot);
 // period frees those that no backend needs any more. Context: main.
 int forwarding_build(void *memory, const struct snapshot *snapshot, struct pipeline *pipeline,
 	struct forwarding **ret);
+
+// Sets a gate in a worker's copy while it runs: one relaxed store of the word. pool: in use. word: gate_word_valid().
+// Context: main.
+void forwarding_gate_set(struct forwarding *forwarding, uint32_t pool, uint64_t word);
 
 // Runs one burst. On return every packet has a verdict other than PACKET_PENDING; rx, flow, service, pool and backend
 // counters are booked, verdicts are not.

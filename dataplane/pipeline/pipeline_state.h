@@ -74,6 +74,9 @@ struct pipeline_scratch {
 	struct rate_limit remote_limit;
 	uint64_t sweep_ns;   // when the sweep was last brought up to date
 	uint64_t sweep_live; // entries seen since the round began
+	// The same by pool id, for those that were picked on the new ring; and how many pools were counted for.
+	uint32_t sweep_live_new[SNAPSHOT_POOLS_MAX];
+	uint32_t sweep_pool_count;
 	struct encap_port encap_ports[PIPELINE_PORTS_MAX];
 	struct burst burst;
 	struct trace_ring traces;
@@ -102,6 +105,25 @@ static inline bool backend_serves(const struct forwarding *forwarding, uint32_t 
 
 	return entry->pool == service->pool &&
 		(entry->state == SNAPSHOT_BACKEND_UP || entry->state == SNAPSHOT_BACKEND_DRAIN);
+}
+
+// Tells whether a flow is to pick again although its backend serves: it is on the new ring, and the pool's gate is at
+// GATE_RECALL. word: of its entry.
+static inline bool is_recalled(
+	const struct forwarding *forwarding, uint64_t word, const struct snapshot_service *service)
+{
+	return __builtin_expect(
+		       __atomic_load_n(&forwarding->recall_count, __ATOMIC_RELAXED) != 0, 0) &&
+		flow_word_uses_new(word) &&
+		snapshot_gate(&forwarding->snapshot.pools[service->pool]) == GATE_RECALL;
+}
+
+// Tells whether a flow may go on as its entry says.
+static inline bool flow_goes_on(
+	const struct forwarding *forwarding, uint64_t word, const struct snapshot_service *service)
+{
+	return backend_serves(forwarding, flow_word_backend(word), service) &&
+		!is_recalled(forwarding, word, service);
 }
 
 static inline struct flow_idle service_idle(const struct snapshot_service *service)
@@ -150,7 +172,8 @@ void slow_encap_failure(
 // Picks for all packets of burst->misses, and stores their flows.
 void select_burst(struct pipeline_worker *worker, struct burst *burst);
 
-// Picks again for a flow whose backend does not serve any more. Returns false when none does; the packet is dropped.
+// Picks again for a flow that may not go on as its entry says. A flow that is recalled stays where it is while the old
+// ring has nobody. Returns false when no backend serves; the packet is dropped.
 bool select_again(struct pipeline_worker *worker, struct burst *burst, unsigned place,
 	struct flow_entry *entry);
 

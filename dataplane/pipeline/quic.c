@@ -48,7 +48,7 @@ bool quic_follow(struct pipeline_worker *worker, struct burst *burst, unsigned p
 		worker->flow_table, id_hash(worker, &id), worker->flow_table->clock_s);
 	if (word == 0)
 		word = select_peek_others(worker, id_hash(worker, &id));
-	if (word == 0 || !backend_serves(worker->forwarding, flow_word_backend(word), service))
+	if (word == 0 || !flow_goes_on(worker->forwarding, word, service))
 		return false;
 	choice.backend = packet->backend = flow_word_backend(word);
 	choice.uses_new = burst->uses_new[place] = flow_word_uses_new(word);

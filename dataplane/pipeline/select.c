@@ -175,6 +175,27 @@ static void trace_adopted(struct pipeline_worker *worker, struct packet *packet,
 	trace(worker, packet, service, &selection, IPC_TRACE_HIT_OTHER, entry_of(insert));
 }
 
+// Picks for a flow that may not go on as its entry says. Returns its word with the new choice; the word as it was when
+// the flow is recalled and the old ring has nobody; 0 when no backend serves, and the packet is dropped.
+// Apart from its callers, so that those stay small: inlined, it cost a new flow 3 %.
+static __attribute__((noinline, cold)) uint64_t pick_again(struct pipeline_worker *worker,
+	struct packet *packet, const struct snapshot_service *service, uint64_t word,
+	struct selection *ret)
+{
+	bool served = backend_serves(worker->forwarding, flow_word_backend(word), service);
+
+	selection_pick(&worker->forwarding->snapshot, service,
+		ring_hash_of(worker, packet, service, true), ret);
+	if (ret->backend == SELECTION_NO_BACKEND && served)
+		return word;
+	if (ret->backend == SELECTION_NO_BACKEND) {
+		book_no_backend(worker, packet, service, ret);
+		drop(packet, DROP_stale_flow_backend);
+		return 0;
+	}
+	return flow_word_set_choice(word, ret->backend, ret->uses_new);
+}
+
 // Takes over a flow that another worker knows: RSS changed, or a fragment landed here. Returns false when none does.
 static bool adopt_from_others(struct pipeline_worker *worker, struct burst *burst, unsigned place)
 {
@@ -182,8 +203,10 @@ static bool adopt_from_others(struct pipeline_worker *worker, struct burst *burs
 	const struct snapshot_service *service = burst->services[place];
 	struct rate_limit *limit = &worker->scratch->remote_limit;
 	struct flow_idle idle = service_idle(service);
+	struct selection selection;
 	enum flow_insert insert;
 	struct flow_entry entry;
+	uint32_t before;
 	uint64_t word;
 
 	// A SYN begins a flow here, whatever the others remember; and for a repeated one rings agree.
@@ -193,12 +216,17 @@ static bool adopt_from_others(struct pipeline_worker *worker, struct burst *burs
 	word = select_peek_others(worker, packet->hash);
 	if (word == 0 || !backend_serves(worker->forwarding, flow_word_backend(word), service))
 		return false;
+	before = flow_word_backend(word);
+	if (is_recalled(worker->forwarding, word, service))
+		word = pick_again(worker, packet, service, word, &selection);
 	rate_limit_add(limit, PIPELINE_REMOTE_REWARD);
 	count(worker, COUNTER_flow_hit_other);
 	packet->backend = flow_word_backend(word);
 	burst->uses_new[place] = flow_word_uses_new(word);
 	insert = flow_table_insert_word(worker->flow_table, packet->hash, word, &entry);
 	book_insert(worker, insert);
+	if (packet->backend != before && insert != FLOW_INSERT_FOUND)
+		count(worker, COUNTER_flow_recalled);
 	if (is_traced(worker, packet))
 		trace_adopted(worker, packet, service, insert);
 	if (entry.slot != NULL)
@@ -293,22 +321,27 @@ bool select_again(struct pipeline_worker *worker, struct burst *burst, unsigned 
 {
 	struct packet *packet = &burst->packets[place];
 	const struct snapshot_service *service = burst->services[place];
+	uint32_t before = flow_word_backend(entry->word);
+	bool served = backend_serves(worker->forwarding, before, service);
 	struct selection selection;
+	uint64_t word = pick_again(worker, packet, service, entry->word, &selection);
 
-	selection_pick(&worker->forwarding->snapshot, service,
-		ring_hash_of(worker, packet, service, true), &selection);
-	if (selection.backend == SELECTION_NO_BACKEND) {
-		book_no_backend(worker, packet, service, &selection);
-		drop(packet, DROP_stale_flow_backend);
+	if (word == 0)
 		return false;
-	}
-	struct flow_choice choice = {.backend = selection.backend, .uses_new = selection.uses_new};
+	struct flow_choice choice = {
+		.backend = flow_word_backend(word), .uses_new = flow_word_uses_new(word)};
 
-	packet->backend = selection.backend;
-	burst->uses_new[place] = selection.uses_new;
+	packet->backend = choice.backend;
+	burst->uses_new[place] = choice.uses_new;
+	if (selection.backend == SELECTION_NO_BACKEND)
+		return true;
 	flow_table_reroute(entry, &choice);
-	count(worker, COUNTER_flow_rerouted);
+	if (!served)
+		count(worker, COUNTER_flow_rerouted);
+	else if (choice.backend != before)
+		count(worker, COUNTER_flow_recalled);
 	if (is_traced(worker, packet))
-		trace(worker, packet, service, &selection, IPC_TRACE_STALE, IPC_TRACE_REWRITTEN);
+		trace(worker, packet, service, &selection,
+			served ? IPC_TRACE_RECALLED : IPC_TRACE_STALE, IPC_TRACE_REWRITTEN);
 	return true;
 }

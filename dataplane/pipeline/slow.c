@@ -204,7 +204,7 @@ bool slow_icmp_error(struct pipeline_worker *worker, struct packet *packet,
 	// The router that sent the error is another source, so RSS has brought it to any worker.
 	if (word == 0)
 		word = select_peek_others(worker, packet->hash);
-	if (word != 0 && backend_serves(worker->forwarding, flow_word_backend(word), service)) {
+	if (word != 0 && flow_goes_on(worker->forwarding, word, service)) {
 		packet->backend = flow_word_backend(word);
 	} else {
 		// Another node of the fleet may have the flow; every node's rings name the same owner.

@@ -103,18 +103,54 @@ void pipeline_book_sent(
 	worker->stats.counter[COUNTER_forwarded_bytes] += forwarded_bytes;
 }
 
+// The pool that an entry's backend is of, or SNAPSHOT_POOLS_MAX when the id names nothing now.
+static uint32_t pool_of(const struct forwarding *forwarding, uint32_t backend)
+{
+	if (forwarding == NULL || backend >= forwarding->snapshot.backend_count ||
+		forwarding->backends[backend].state == SNAPSHOT_BACKEND_FREE)
+		return SNAPSHOT_POOLS_MAX;
+	return forwarding->backends[backend].pool;
+}
+
 // Books flows that showed a SYN and nothing after it for a whole round: the backend refused, or was silent.
 static void book_half_open(struct pipeline_worker *worker, const struct flow_sweep *found)
 {
-	const struct forwarding *forwarding = worker->forwarding;
+	for (uint32_t i = 0; i < found->half_open; i++) {
+		uint64_t word = found->half_open_words[i];
+		uint32_t pool = pool_of(worker->forwarding, flow_word_backend(word));
 
-	for (uint32_t i = 0; forwarding != NULL && i < found->half_open; i++) {
-		uint32_t backend = flow_word_backend(found->half_open_words[i]);
+		if (pool != SNAPSHOT_POOLS_MAX)
+			select_book_abort(worker, pool, flow_word_uses_new(word));
+	}
+}
 
-		if (backend < forwarding->snapshot.backend_count &&
-			forwarding->backends[backend].state != SNAPSHOT_BACKEND_FREE)
-			select_book_abort(worker, forwarding->backends[backend].pool,
-				flow_word_uses_new(found->half_open_words[i]));
+// Adds up the flows of new rings by pool.
+static void count_live_new(struct pipeline_worker *worker, const struct flow_sweep *found)
+{
+	struct pipeline_scratch *scratch = worker->scratch;
+
+	for (uint32_t i = 0; i < found->live_new; i++) {
+		uint32_t pool = pool_of(worker->forwarding, found->live_new_backends[i]);
+
+		if (pool == SNAPSHOT_POOLS_MAX)
+			continue;
+		scratch->sweep_live_new[pool]++;
+		if (pool >= scratch->sweep_pool_count)
+			scratch->sweep_pool_count = pool + 1;
+	}
+}
+
+// Publishes what a whole round counted, and begins the next one. A pool that was counted for once is written in every
+// round, so that its gauge goes back to 0.
+static void publish_live(struct pipeline_worker *worker)
+{
+	struct pipeline_scratch *scratch = worker->scratch;
+
+	worker->stats.counter[COUNTER_flow_live] = scratch->sweep_live;
+	scratch->sweep_live = 0;
+	for (uint32_t i = 0; i < scratch->sweep_pool_count; i++) {
+		worker->stats.pools[i].live_new = scratch->sweep_live_new[i];
+		scratch->sweep_live_new[i] = 0;
 	}
 }
 
@@ -127,10 +163,9 @@ static void sweep(struct pipeline_worker *worker, unsigned buckets)
 	book_half_open(worker, &found);
 	worker->stats.counter[COUNTER_flow_expired] += found.expired;
 	scratch->sweep_live += found.live;
-	if (found.wrapped) {
-		worker->stats.counter[COUNTER_flow_live] = scratch->sweep_live;
-		scratch->sweep_live = 0;
-	}
+	count_live_new(worker, &found);
+	if (found.wrapped)
+		publish_live(worker);
 }
 
 void pipeline_housekeep(struct pipeline_worker *worker)

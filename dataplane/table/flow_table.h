@@ -174,6 +174,9 @@ enum flow_insert flow_table_insert(struct flow_table *table, uint64_t hash, enum
 enum flow_insert flow_table_insert_word(
 	struct flow_table *table, uint64_t hash, uint64_t word, struct flow_entry *ret);
 
+// Buckets that one flow_table_sweep() visits at most.
+#define FLOW_TABLE_SWEEP_BUCKETS_MAX 64u
+
 // What a sweep found.
 struct flow_sweep {
 	uint64_t expired;   // entries past their deadline, now free
@@ -181,11 +184,11 @@ struct flow_sweep {
 	uint32_t half_open; // entries of half_open_words
 	bool wrapped;       // the last bucket was visited
 	// Flows that showed a SYN and nothing else over a whole round: early aborts, reported once each.
-	uint64_t half_open_words[FLOW_TABLE_WAYS * 64];
+	uint64_t half_open_words[FLOW_TABLE_WAYS * FLOW_TABLE_SWEEP_BUCKETS_MAX];
+	// Backends of the entries left that were picked on a new ring, one each.
+	uint32_t live_new;
+	uint32_t live_new_backends[FLOW_TABLE_WAYS * FLOW_TABLE_SWEEP_BUCKETS_MAX];
 };
-
-// Buckets that one flow_table_sweep() visits at most.
-#define FLOW_TABLE_SWEEP_BUCKETS_MAX 64u
 
 // Visits the next buckets, round and round. A round must take less than FLOW_TABLE_GAP_MAX_S; 4 s is a good one.
 // buckets: 1..FLOW_TABLE_SWEEP_BUCKETS_MAX. Context: the owner, after flow_table_tick().

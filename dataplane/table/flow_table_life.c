@@ -130,6 +130,8 @@ static uint64_t sweep_entry(uint64_t *slot, uint32_t now_s, struct flow_sweep *r
 		return 0;
 	}
 	ret->live++;
+	if (flow_word_uses_new(word))
+		ret->live_new_backends[ret->live_new++] = flow_word_backend(word);
 	if (state == FLOW_STATE_SYN) {
 		word = flow_word_set_state(word, FLOW_STATE_SYN_WAITING);
 		__atomic_store_n(slot, word, __ATOMIC_RELAXED);
@@ -149,6 +151,7 @@ void flow_table_sweep(struct flow_table *table, unsigned buckets, struct flow_sw
 	ret->expired = 0;
 	ret->live = 0;
 	ret->half_open = 0;
+	ret->live_new = 0;
 	ret->wrapped = false;
 	for (unsigned n = 0; n < buckets && !ret->wrapped; n++) {
 		for (unsigned i = 0; i < FLOW_TABLE_WAYS; i++) {

@@ -82,6 +82,7 @@ static void add_pools(json_t *pools, uint32_t count, const struct stats_worker *
 		add(object, "new_flows_new", pool->new_flows_new);
 		add(object, "packets_old", pool->packets_old);
 		add(object, "packets_new", pool->packets_new);
+		add(object, "live_new", pool->live_new);
 	}
 }
 

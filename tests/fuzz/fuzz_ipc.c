@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (header.length != size || size > IPC_MESSAGE_BYTES_MAX)
 		abort();
 	// What a receiver does next: read the last element.
-	if (header.type == IPC_SET_GATES && gates->gates[gates->count - 1].threshold == size)
+	if (header.type == IPC_SET_GATES && gates->gates[gates->count - 1].word == size)
 		return 0;
 	return 0;
 }

@@ -149,10 +149,10 @@ void node_reload(struct node *node)
 	publish(node);
 }
 
-void node_set_threshold(struct node *node, uint32_t pool, uint64_t threshold)
+void node_set_threshold(struct node *node, uint32_t pool, uint64_t word)
 {
 	for (uint32_t i = 0; i < node->pipeline.worker_count; i++)
-		snapshot_threshold_set(&node->forwarding[i]->snapshot.pools[pool], threshold);
+		forwarding_gate_set(node->forwarding[i], pool, word);
 }
 
 void node_advance(struct node *node, uint32_t seconds)

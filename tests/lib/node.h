@@ -47,8 +47,8 @@ void node_load_shape(struct node *node, const struct image_shape *shape);
 // Loads the changed node->image with the next generation.
 void node_reload(struct node *node);
 
-// Sets the gate of a pool on all workers, as main does.
-void node_set_threshold(struct node *node, uint32_t pool, uint64_t threshold);
+// Sets the gate's word of a pool on all workers, as main does.
+void node_set_threshold(struct node *node, uint32_t pool, uint64_t word);
 
 // Moves the clock; no worker keeps house.
 void node_advance(struct node *node, uint32_t seconds);

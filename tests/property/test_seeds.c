@@ -73,15 +73,15 @@ static void flow_has_two_homes_and_crosses_once(uint8_t seeded, uint64_t *state)
 		uint32_t on_old, on_new, steps = 0;
 		bool was_new = false;
 
-		snapshot_threshold_set(pool, GATE_NEVER);
+		snapshot_gate_set(pool, GATE_NEVER);
 		on_old = pick(&snapshot->services[0], &key).backend;
-		snapshot_threshold_set(pool, GATE_ALWAYS);
+		snapshot_gate_set(pool, GATE_ALWAYS);
 		on_new = pick(&snapshot->services[0], &key).backend;
 		moved += on_old != on_new;
 		for (uint32_t step = 0; step <= 100; step++) {
 			uint32_t share = (step <= 50 ? step : 100 - step) * (GATE_SHARE_ALL / 50);
 
-			snapshot_threshold_set(pool, gate_threshold(share));
+			snapshot_gate_set(pool, gate_threshold(share));
 			struct selection now = pick(&snapshot->services[0], &key);
 
 			wrong += now.backend != (now.uses_new ? on_new : on_old);
@@ -121,7 +121,7 @@ static void no_client_lives_on_two_backends(void)
 		for (uint32_t client = 0; client < 20000; client++) {
 			struct flow_key key = random_key(&state);
 
-			snapshot_threshold_set(&snapshot->pools[0], suite_random(&state) >> 32);
+			snapshot_gate_set(&snapshot->pools[0], suite_random(&state) >> 32);
 			struct selection first = pick(&service, &key);
 
 			on_new += first.uses_new;
@@ -147,7 +147,7 @@ static void flows_aimed_under_the_old_seed_scatter_under_the_new_one(void)
 	uint32_t loads[BACKENDS] = {0}, most = 0, aimed = 0;
 
 	setup(IMAGE_SEEDED_NEW);
-	snapshot_threshold_set(&snapshot->pools[0], GATE_NEVER);
+	snapshot_gate_set(&snapshot->pools[0], GATE_NEVER);
 	while (aimed < AIMED) {
 		struct flow_key key = random_key(&state);
 		struct selection old = pick(&snapshot->services[0], &key);

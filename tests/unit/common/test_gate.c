@@ -41,12 +41,27 @@ static void buckets_are_pinned(void)
 	CU_ASSERT_EQUAL(gate_bucket(0xdeadbeef ^ 0x55, 0x55), 0x0de5c6a9);
 }
 
+static void recall_is_never_and_no_threshold(void)
+{
+	CU_ASSERT_EQUAL(gate_word(0, false), GATE_NEVER);
+	CU_ASSERT_EQUAL(gate_word(0, true), GATE_RECALL);
+	CU_ASSERT_EQUAL(
+		gate_word(1, true), gate_threshold(1)); // flows are let through: none comes back
+	CU_ASSERT_EQUAL(gate_word_threshold(GATE_RECALL), GATE_NEVER);
+	CU_ASSERT_EQUAL(gate_word_threshold(GATE_ALWAYS), GATE_ALWAYS);
+	CU_ASSERT_TRUE(gate_word_valid(GATE_RECALL));
+	CU_ASSERT_TRUE(gate_word_valid(GATE_ALWAYS));
+	CU_ASSERT_FALSE(gate_word_valid(GATE_ALWAYS + 1));
+	CU_ASSERT_FALSE(gate_word_valid(GATE_RECALL | 1));
+}
+
 int main(void)
 {
 	static const struct test_case cases[] = {
 		{"ends_are_exact", ends_are_exact},
 		{"threshold_cuts_at_the_bucket", threshold_cuts_at_the_bucket},
 		{"buckets_are_pinned", buckets_are_pinned},
+		{"recall_is_never_and_no_threshold", recall_is_never_and_no_threshold},
 	};
 
 	return SUITE_RUN("gate", cases);

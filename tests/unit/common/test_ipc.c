@@ -117,9 +117,9 @@ static void gates_checksum_depends_on_each_threshold_and_salt(void)
 	snapshot_view(image, snapshot);
 	whole = ipc_gates_checksum(snapshot);
 	for (uint32_t i = 0; i < 3; i++) {
-		snapshot_threshold_set(&snapshot->pools[i], 1);
+		snapshot_gate_set(&snapshot->pools[i], 1);
 		CU_ASSERT_NOT_EQUAL(ipc_gates_checksum(snapshot), whole);
-		snapshot_threshold_set(&snapshot->pools[i], 0);
+		snapshot_gate_set(&snapshot->pools[i], 0);
 		snapshot->pools[i].gate.salt ^= 1;
 		CU_ASSERT_NOT_EQUAL(ipc_gates_checksum(snapshot), whole);
 		snapshot->pools[i].gate.salt ^= 1;
@@ -129,7 +129,7 @@ static void gates_checksum_depends_on_each_threshold_and_salt(void)
 	snapshot->pools[2].flags = 0;
 	CU_ASSERT_NOT_EQUAL(ipc_gates_checksum(snapshot), whole);
 	whole = ipc_gates_checksum(snapshot);
-	snapshot_threshold_set(&snapshot->pools[2], 7);
+	snapshot_gate_set(&snapshot->pools[2], 7);
 	CU_ASSERT_EQUAL(ipc_gates_checksum(snapshot), whole);
 	free(image);
 	free(snapshot);

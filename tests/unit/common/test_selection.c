@@ -53,7 +53,7 @@ static void gate_decides_between_the_rings(void)
 		struct selection pick;
 		uint32_t on_old, on_new;
 
-		snapshot_threshold_set(pool, threshold);
+		snapshot_gate_set(pool, threshold);
 		selection_prefetch(&snapshot, service, hash);
 		selection_pick(&snapshot, service, hash, &pick);
 		selection_pick_both(&snapshot, service, hash, &on_old, &on_new);
@@ -83,7 +83,7 @@ static void without_a_new_ring_the_gate_is_moot(void)
 	const struct snapshot_service *service = &snapshot.services[0];
 	struct selection pick;
 
-	snapshot_threshold_set(&snapshot.pools[service->pool], GATE_ALWAYS);
+	snapshot_gate_set(&snapshot.pools[service->pool], GATE_ALWAYS);
 	selection_pick(&snapshot, service, (struct selection_hash){12345, 54321}, &pick);
 	CU_ASSERT_FALSE(pick.uses_new);
 	CU_ASSERT_EQUAL(pick.ring, service->ring_old);
@@ -219,7 +219,7 @@ static void burst_picks_what_single_picks_do(void)
 		if (round % 500 == 0)
 			open_image(round % 1000 == 0);
 		for (unsigned i = 0; i < 2; i++)
-			snapshot_threshold_set(&snapshot.pools[i], suite_random(&state) >> 31);
+			snapshot_gate_set(&snapshot.pools[i], suite_random(&state) >> 31);
 		for (unsigned i = 0; i < count; i++) {
 			services[i] = &snapshot.services[suite_random(&state) % 2];
 			hashes[i] = (struct selection_hash){

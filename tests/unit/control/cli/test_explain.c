@@ -69,7 +69,7 @@ static void explanations_agree_with(uint8_t seeded)
 
 	CU_ASSERT_EQUAL_FATAL(snapshot_open(image, bytes, snapshot, &reason), 0);
 	for (uint32_t p = 0; p < 3; p++)
-		snapshot_threshold_set(&snapshot->pools[p], UINT64_C(1) << 31);
+		snapshot_gate_set(&snapshot->pools[p], UINT64_C(1) << 31);
 	for (int i = 0; i < 3000; i++) {
 		struct flow_key key = {.protocol = IPPROTO_TCP,
 			.family = ADDR_V4,

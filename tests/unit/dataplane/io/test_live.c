@@ -314,7 +314,7 @@ static void a_gate_sends_new_flows_to_the_new_ring_and_moves_no_old_one(void)
 		moved += pick(i, 2000).backend != before[i];
 	}
 	CU_ASSERT(moved > 100); // or the test would show nothing
-	gates->gates[0].threshold = GATE_NEVER;
+	gates->gates[0].word = GATE_NEVER;
 	CU_ASSERT_EQUAL(publish_gates(&dataplane, gates, &error), 0);
 	CU_ASSERT_EQUAL(stats_worker(dataplane.stats.header, 0).pools[0].new_flows_new, 100);
 	expect_balance();

@@ -210,7 +210,7 @@ static void privileges_are_given_up_before_it_is_ready(void)
 
 static void snapshot_and_gates_come_back_after_kill_9(void)
 {
-	struct ipc_gate gate = {.pool = 1, .salt = 0x5a170001u, .threshold = 12345};
+	struct ipc_gate gate = {.pool = 1, .salt = 0x5a170001u, .word = 12345};
 	struct process process = start();
 	int fd = client_connect(run_dir);
 	struct ipc_status before, after;
@@ -336,7 +336,7 @@ static uint64_t wait_for_forwarded(void)
 static void flows_stay_with_their_backends_over_kill_9(void)
 {
 	static struct forwarded first, second;
-	struct ipc_gate gate = {.pool = 0, .salt = 0x5a170000u, .threshold = GATE_ALWAYS};
+	struct ipc_gate gate = {.pool = 0, .salt = 0x5a170000u, .word = GATE_ALWAYS};
 	struct process process = start();
 	int fd = client_connect(run_dir);
 	struct ipc_result result;
@@ -381,6 +381,62 @@ static void flows_stay_with_their_backends_over_kill_9(void)
 	clear_run_dir();
 }
 
+// Runs the capture at a gate, then leaves another gate behind and dies by kill -9; what went to backends in *ret.
+static void run_capture(uint64_t word, uint64_t word_after, struct forwarded *ret)
+{
+	struct ipc_gate gate = {.pool = 0, .salt = 0x5a170000u, .word = word};
+	struct process process = start();
+	int fd = client_connect(run_dir);
+	struct ipc_result result;
+	struct ipc_status status;
+	char path[64];
+
+	CU_ASSERT_EQUAL(client_status(fd, &status), 0);
+	if (status.generation == 0)
+		CU_ASSERT_EQUAL(load_generation(fd, 1).result, 0);
+	CU_ASSERT_EQUAL(client_gate(fd, 1, &gate, &result), 0);
+	CU_ASSERT_EQUAL(result.result, 0);
+	close(fd);
+	CU_ASSERT_EQUAL(stop(process, SIGKILL), 128 + SIGKILL);
+
+	process = start_on_capture("out.pcap");
+	fd = client_connect(run_dir); // it is there, and so is its stats file
+	CU_ASSERT_EQUAL(wait_for_forwarded(), FLOWS);
+	close(fd);
+	CU_ASSERT_EQUAL(stop(process, SIGTERM), 0); // closes the capture
+	snprintf(path, sizeof(path), "%s/out.pcap", dir);
+	read_capture(path, ret);
+	unlink(path);
+	CU_ASSERT_EQUAL(ret->count, FLOWS);
+
+	process = start();
+	fd = client_connect(run_dir);
+	gate.word = word_after;
+	CU_ASSERT_EQUAL(client_gate(fd, 1, &gate, &result), 0);
+	CU_ASSERT_EQUAL(result.result, 0);
+	close(fd);
+	CU_ASSERT_EQUAL(stop(process, SIGKILL), 128 + SIGKILL);
+}
+
+// Flows of the new ring that are recalled go to the old ring's backends with the first packet after kill -9, byte by byte
+// as if they had always been there.
+static void recall_comes_back_after_kill_9(void)
+{
+	static struct forwarded old_ring, new_ring, recalled;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/in.pcap", dir);
+	write_capture(path);
+	run_capture(GATE_NEVER, GATE_NEVER, &old_ring);
+	clear_run_dir();
+	run_capture(GATE_ALWAYS, GATE_RECALL, &new_ring);
+	CU_ASSERT_NOT_EQUAL(memcmp(&new_ring, &old_ring, sizeof(old_ring)), 0);
+	run_capture(GATE_RECALL, GATE_NEVER, &recalled);
+	CU_ASSERT_EQUAL(memcmp(&recalled, &old_ring, sizeof(old_ring)), 0);
+	unlink(path);
+	clear_run_dir();
+}
+
 static void damaged_files_do_not_keep_it_from_starting(void)
 {
 	static const char *const names[] = {"snapshot.img", "gates.img", "flows.0"};
@@ -388,7 +444,7 @@ static void damaged_files_do_not_keep_it_from_starting(void)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct process process = start();
 		int fd = client_connect(run_dir), file;
-		struct ipc_gate gate = {.pool = 0, .salt = 0x5a170000u, .threshold = 1};
+		struct ipc_gate gate = {.pool = 0, .salt = 0x5a170000u, .word = 1};
 		struct ipc_result result;
 		struct ipc_status status;
 		char path[128];
@@ -479,7 +535,7 @@ static void gates_are_set_all_or_nothing(void)
 	struct process process = start();
 	int fd = client_connect(run_dir);
 	struct ipc_gates *message = calloc(1, sizeof(*message));
-	struct ipc_gate gate = {.pool = 0, .salt = 0x5a170000u, .threshold = 5};
+	struct ipc_gate gate = {.pool = 0, .salt = 0x5a170000u, .word = 5};
 	struct ipc_status before, after;
 	struct ipc_result result;
 
@@ -495,7 +551,7 @@ static void gates_are_set_all_or_nothing(void)
 	message->generation = 2;
 	message->count = 2;
 	message->gates[0] = gate;
-	message->gates[1] = (struct ipc_gate){.pool = 1, .salt = 1, .threshold = 5};
+	message->gates[1] = (struct ipc_gate){.pool = 1, .salt = 1, .word = 5};
 	CU_ASSERT_EQUAL(client_send(fd, message, message->header.length, NULL, 0), 0);
 	CU_ASSERT_EQUAL(client_receive(fd, &result, sizeof(result)), sizeof(result));
 	CU_ASSERT_EQUAL(result.result, EINVAL);
@@ -503,7 +559,7 @@ static void gates_are_set_all_or_nothing(void)
 		result.text, "gates: salt 00000001 of pool 1, the snapshot has 5a170001");
 	client_status(fd, &after);
 	CU_ASSERT_EQUAL(after.gates_checksum, before.gates_checksum);
-	gate.threshold = GATE_ALWAYS + 1;
+	gate.word = GATE_ALWAYS + 1;
 	CU_ASSERT_EQUAL(client_gate(fd, 2, &gate, &result), 0);
 	CU_ASSERT_EQUAL(result.result, EINVAL);
 	gate.pool = 16;
@@ -641,6 +697,7 @@ static const struct test_case cases[] = {
 	{"privileges_are_given_up_before_it_is_ready", privileges_are_given_up_before_it_is_ready},
 	{"snapshot_and_gates_come_back_after_kill_9", snapshot_and_gates_come_back_after_kill_9},
 	{"flows_stay_with_their_backends_over_kill_9", flows_stay_with_their_backends_over_kill_9},
+	{"recall_comes_back_after_kill_9", recall_comes_back_after_kill_9},
 	{"damaged_files_do_not_keep_it_from_starting", damaged_files_do_not_keep_it_from_starting},
 	{"a_refused_snapshot_changes_nothing_and_says_why",
 		a_refused_snapshot_changes_nothing_and_says_why},

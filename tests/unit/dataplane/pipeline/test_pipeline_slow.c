@@ -563,6 +563,32 @@ static void quic_connection_that_moves_keeps_its_backend_through_a_cutover(void)
 	node_free(&node);
 }
 
+// The ID leads a client that has moved to where its connection is to go, recalled or not.
+static void quic_connection_that_is_recalled_and_moves_has_one_backend(void)
+{
+	struct node node;
+	unsigned moved = 0;
+
+	flows_node(&node);
+	node_service(&node, 0)->affinity = FLOW_AFFINITY_QUIC;
+	node_reload(&node);
+	for (unsigned connection = 0; connection < 60; connection++) {
+		node_set_threshold(&node, 0, GATE_ALWAYS);
+		uint32_t before = quic(&node, 0, 2000 + connection, connection, true);
+
+		CU_ASSERT_EQUAL(quic(&node, 0, 2000 + connection, connection, false), before);
+		node_set_threshold(&node, 0, GATE_RECALL);
+		uint32_t after = quic(&node, 0, 2000 + connection, connection, false);
+
+		moved += before != after;
+		CU_ASSERT_EQUAL(quic(&node, 0, 3000 + connection, connection, false), after);
+		CU_ASSERT_EQUAL(quic(&node, 1, 4000 + connection, connection, false), after);
+	}
+	CU_ASSERT(moved > 40); // two rings of 20 agree on 1 of 20
+	flows_check_balance(&node);
+	node_free(&node);
+}
+
 static void quic_id_is_kept_as_long_as_its_flow_is_busy(void)
 {
 	struct node node;
@@ -713,6 +739,8 @@ static const struct test_case cases[] = {
 		quic_follows_the_connection_id_of_the_server},
 	{"quic_connection_that_moves_keeps_its_backend_through_a_cutover",
 		quic_connection_that_moves_keeps_its_backend_through_a_cutover},
+	{"quic_connection_that_is_recalled_and_moves_has_one_backend",
+		quic_connection_that_is_recalled_and_moves_has_one_backend},
 	{"quic_id_is_kept_as_long_as_its_flow_is_busy",
 		quic_id_is_kept_as_long_as_its_flow_is_busy},
 	{"quic_id_follows_its_flow_to_another_backend",
