@@ -186,6 +186,22 @@ static void write_pool_shadow(
 	}
 }
 
+static void write_live_flows(
+	struct metrics_text *text, struct verbs *verbs, const struct stats_file *stats)
+{
+	const struct config_pools *pools = node_document(verbs->node)->pools;
+
+	metrics_family(text, "new_ring_flows", METRICS_GAUGE,
+		"Entries alive in the last sweep that were picked on the new ring.");
+	for (uint32_t i = 0; i < pools->pool_count; i++) {
+		const char *pool = pools->pools[i].name;
+		struct stats_pool sums;
+
+		stats_file_pool(stats, verbs_id(verbs, DOCUMENT_POOL, "", pool), &sums);
+		metrics_count(text, METRICS_LABELS({"pool", pool}), sums.live_new);
+	}
+}
+
 static void write_backend_states(struct metrics_text *text, const struct config_pools *pools)
 {
 	metrics_family(text, "backends", METRICS_GAUGE, "Backends of a pool, by state.");
@@ -377,7 +393,7 @@ static void write_pools(
 	struct metrics_text *text, struct verbs *verbs, const struct stats_file *stats)
 {
 	const struct document *document = node_document(verbs->node);
-	uint32_t series = document->pools->pool_count * (stats ? 15 : 5);
+	uint32_t series = document->pools->pool_count * (stats ? 16 : 5);
 
 	if (!metrics_room(text, series))
 		return;
@@ -387,6 +403,7 @@ static void write_pools(
 		return;
 	write_pool_counters(text, verbs, stats);
 	write_pool_shadow(text, verbs, stats);
+	write_live_flows(text, verbs, stats);
 }
 
 // Works the balance of a ring out, against the weights of the configuration.

@@ -128,13 +128,13 @@ static json_t *pools_json(struct verbs *verbs, const struct stats_file *stats)
 
 		stats_file_pool(stats, verbs_id(verbs, DOCUMENT_POOL, "", name), &sums);
 		json_array_append_new(rows,
-			json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "name", name,
+			json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name", name,
 				"new_flows_old", (json_int_t)sums.new_flows_old, "new_flows_new",
 				(json_int_t)sums.new_flows_new, "packets_old",
 				(json_int_t)sums.packets_old, "packets_new",
 				(json_int_t)sums.packets_new, "drops_old",
-				(json_int_t)sums.drops_old, "drops_new",
-				(json_int_t)sums.drops_new));
+				(json_int_t)sums.drops_old, "drops_new", (json_int_t)sums.drops_new,
+				"live_new", (json_int_t)sums.live_new));
 	}
 	return rows;
 }

@@ -99,6 +99,9 @@ static void write_flows(struct metrics_text *text, const struct stats_reading *r
 	counter(text, "flow_rerouted_total",
 		"Flows that picked again because their backend was down or gone.",
 		reading->counter[COUNTER_flow_rerouted]);
+	counter(text, "flow_recalled_total",
+		"Flows of a new ring that a rollback moved to the old ring's backend.",
+		reading->counter[COUNTER_flow_recalled]);
 }
 
 static void write_drops(struct metrics_text *text, const struct stats_file *file)
