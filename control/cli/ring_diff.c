@@ -3,7 +3,7 @@
 #include "control/cli/request.h"
 #include "control/cli/ring_ref.h"
 #include "control/cli/traffic.h"
-#include "control/ring/walk.h"
+#include "control/ring/churn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ struct pair {
 	uint32_t b;
 	uint64_t lost; // hashes that leave it and come to it
 	uint64_t gained;
-	double traffic_lost; // the same by sampled traffic
+	double traffic;      // sampled, that ring a gives it
+	double traffic_lost; // as lost and gained, by sampled traffic
 	double traffic_gained;
 };
 
@@ -87,12 +88,11 @@ static int compare_rings(struct comparison *c)
 		pair_up(c, ids_a, ids_b);
 		renumber(c->a, ids_a);
 		renumber(c->b, ids_b);
-		c->moved = ring_churn(&c->a->view, &c->b->view, lost, gained);
+		error = ring_moved(&c->a->view, &c->b->view, &c->moved, lost, gained);
 		for (uint32_t i = 0; i < a_count; i++)
 			c->pairs[ids_a[i]].lost = lost[i];
 		for (uint32_t i = 0; i < b_count; i++)
 			c->pairs[ids_b[i]].gained = gained[i];
-		error = 0;
 	}
 	free(lost);
 	free(gained);
@@ -109,7 +109,9 @@ static void weigh(void *context, uint32_t hash, double weight)
 	c->traffic += weight;
 	from = from == RING_NO_OWNER ? NO_MEMBER : ring_member(&c->a->view, from);
 	to = to == RING_NO_OWNER ? NO_MEMBER : ring_member(&c->b->view, to);
-	if (from == to)
+	if (from != NO_MEMBER)
+		c->pairs[from].traffic += weight;
+	if (from == to || !ring_same_seed(&c->a->view, &c->b->view))
 		return;
 	c->traffic_moved += weight;
 	if (from != NO_MEMBER)
@@ -118,11 +120,35 @@ static void weigh(void *context, uint32_t hash, double weight)
 		c->pairs[to].traffic_gained += weight;
 }
 
+// Under two seeds a flow's hash in ring a says nothing about ring b: what each server has is spread over b's shares.
+static int spread_traffic(struct comparison *c)
+{
+	uint32_t b_count = c->b->ring.spec.member_count;
+	uint64_t *arcs = calloc((size_t)b_count + 1, sizeof(*arcs));
+
+	if (arcs == NULL)
+		return -ENOMEM;
+	ring_shares(&c->b->view, arcs);
+	c->traffic_moved = c->traffic;
+	for (uint32_t i = 0; i < c->count; i++) {
+		struct pair *pair = &c->pairs[i];
+		double share = pair->b == NO_MEMBER ? 0 : (double)arcs[pair->b] / CIRCLE;
+
+		pair->traffic_lost = pair->traffic * (1 - share);
+		pair->traffic_gained = (c->traffic - pair->traffic) * share;
+		c->traffic_moved -= pair->traffic * share;
+	}
+	free(arcs);
+	return 0;
+}
+
 static enum answer read_traffic(struct cli *cli, struct comparison *c)
 {
 	enum answer answer = traffic_read(cli, weigh, c);
 
 	c->sampled = answer == ANSWER_DONE && c->traffic > 0;
+	if (c->sampled && !ring_same_seed(&c->a->view, &c->b->view) && spread_traffic(c) != 0)
+		return cli_fail(cli, ANSWER_FAILED, "out of memory");
 	return answer;
 }
 
@@ -139,6 +165,8 @@ static void say_why(const struct comparison *c, const struct pair *pair, char re
 		snprintf(ret, WHY_BYTES, "removed");
 	else if (a->seed != b->seed)
 		snprintf(ret, WHY_BYTES, "another seed: all of its points are others");
+	else if (!ring_same_seed(&c->a->view, &c->b->view))
+		snprintf(ret, WHY_BYTES, "another hash seed: every key is drawn anew");
 	else if (from->weight != to->weight)
 		snprintf(ret, WHY_BYTES, "weight %u -> %u", from->weight, to->weight);
 	else if (a->version == RING_V3 && b->version != RING_V3)
@@ -223,8 +251,9 @@ static json_t *side_json(const struct ring_ref *ref)
 static enum answer print_comparison(struct cli *cli, const struct comparison *c)
 {
 	double least = unavoidable(c), churn = (double)c->moved / CIRCLE;
-	json_t *result = json_pack("{s:o, s:o, s:b, s:f, s:f}", "from", side_json(c->a), "to",
-		side_json(c->b), "different", c->moved != 0, "churn_share", churn,
+	json_t *result = json_pack("{s:o, s:o, s:b, s:b, s:f, s:f}", "from", side_json(c->a), "to",
+		side_json(c->b), "different", c->moved != 0, "hash_seed_differs",
+		!ring_same_seed(&c->a->view, &c->b->view), "churn_share", churn,
 		"unavoidable_share", least);
 	enum answer answer;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a change moves: exact arithmetic on the rings before and after, health and drains included.
 #include "control/daemon/node_private.h"
-#include "control/ring/walk.h"
+#include "control/ring/churn.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -101,13 +101,18 @@ static int move_measure(const struct node_state *before, const struct node_ring 
 {
 	int rc;
 
+	uint64_t moved;
+
 	*ret = (struct node_move){.bytes_after = now->ring->header->bytes};
 	name_format(now, ret->ring, sizeof(ret->ring));
 	rc = hottest(after, now, &ret->hottest_after);
 	if (rc < 0 || old == NULL)
 		return rc;
 	ret->bytes_before = old->ring->header->bytes;
-	ret->moved = (double)ring_churn(old->ring, now->ring, NULL, NULL) / (double)RING_CIRCLE;
+	rc = ring_moved(old->ring, now->ring, &moved, NULL, NULL);
+	if (rc < 0)
+		return rc;
+	ret->moved = (double)moved / (double)RING_CIRCLE;
 	return hottest(before, old, &ret->hottest_before);
 }
 

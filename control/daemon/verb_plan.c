@@ -4,7 +4,7 @@
 #include "control/cutover/plan.h"
 #include "control/config/reader.h"
 #include "control/daemon/verb_fleet.h"
-#include "control/ring/walk.h"
+#include "control/ring/churn.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -260,28 +260,25 @@ struct pairs {
 	struct plan plan;
 };
 
-// The backend id behind a hash; RING_NO_OWNER when there is none.
-static uint32_t pick(const struct ring *ring, uint32_t hash)
-{
-	uint32_t owner = ring_lookup(ring, hash);
-
-	return owner == RING_NO_OWNER ? owner : ring_member(ring, owner);
-}
-
 // The part of a sample's weight whose backend changes. traffic: hash, weight, hash, weight. NAN without a sample.
 static double churn_weighted(
 	const struct ring *before, const struct ring *after, const json_t *traffic)
 {
+	uint64_t *there = calloc((size_t)before->header->member_count + 1, sizeof(*there));
 	double all = 0, moved = 0;
 
+	if (there == NULL || ring_shares_in(before, after, there) != 0) {
+		free(there);
+		return NAN;
+	}
 	for (size_t i = 0; i + 1 < json_array_size(traffic); i += 2) {
 		uint32_t hash = (uint32_t)json_integer_value(json_array_get(traffic, i));
 		double weight = json_number_value(json_array_get(traffic, i + 1));
 
 		all += weight;
-		if (pick(before, hash) != pick(after, hash))
-			moved += weight;
+		moved += weight * ring_chance_moved(before, after, there, hash);
 	}
+	free(there);
 	return all > 0 ? moved / all : NAN;
 }
 
@@ -290,11 +287,13 @@ static void pair_measure(
 {
 	const struct ring *before = pair->before->ring, *after = pair->after->ring;
 	struct plan_ring *ret = &pair->measured;
+	uint64_t moved = RING_CIRCLE; // without memory the worst is said
 
 	tags_text(pair->before, ret->name, sizeof(ret->name));
 	ret->services = pair->before->service_count;
 	ret->affinity = worst_affinity(document, pool);
-	ret->churn = (double)ring_churn(before, after, NULL, NULL) / (double)RING_CIRCLE;
+	ring_moved(before, after, &moved, NULL, NULL);
+	ret->churn = (double)moved / (double)RING_CIRCLE;
 	ret->churn_traffic = churn_weighted(before, after, traffic);
 	balance_measure(document, pair->before, &ret->before);
 	balance_measure(document, pair->after, &ret->after);

@@ -40,7 +40,7 @@ void ring_shares(const struct ring *ring, uint64_t *ret_arcs);
 unsigned ring_failover_order(
 	const struct ring *ring, uint32_t ring_hash, uint32_t *ret_owners, unsigned limit);
 
-// What moves from ring a to ring b: a hash moves if the backend ids of its owners differ. A hash with no owner in
+// What moves from ring a to ring b, which have one hash seed (else churn.h): a hash moves if the backend ids of its owners differ. A hash with no owner in
 // one of the rings moves.
 // ret_lost, ret_gained: hashes that leave each owner of a, that come to each owner of b; NULL, or member_count
 // words of the ring. Returns the hashes that move, 0..RING_CIRCLE.
