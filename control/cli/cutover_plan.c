@@ -131,6 +131,9 @@ static void print_ring(FILE *out, const json_t *ring)
 		fprintf(out, ", weighted by traffic %.2f%%",
 			100 * number_at(ring, "churn_traffic"));
 	fprintf(out, "   build %.1f ms\n", number_at(ring, "build_ns") / 1e6);
+	if (json_is_true(json_object_get(ring, "hash_seed_changes")))
+		fprintf(out,
+			"  the hash seed changes: every key is drawn anew, and stays by chance alone\n");
 	fprintf(out,
 		"  balance before   CV %.4f (formula %.4f)   hottest %s %.3fx   coldest %s %.3fx\n",
 		number_at(before, "cv"), number_at(before, "cv_predicted"),

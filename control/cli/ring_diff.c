@@ -74,6 +74,15 @@ static void renumber(const struct ring_ref *ref, const uint32_t *ids)
 		header->member_count * sizeof(*ids));
 }
 
+// A file that leaves the hash seed out keeps that of the ring beside it, as `apply` does.
+static void settle_seed(const struct ring_ref *ref, const struct ring_ref *other)
+{
+	struct ring_header *header = ref->image;
+
+	if (ref->seed_is_left_out)
+		header->seed_mark = other->view.header->seed_mark;
+}
+
 static int compare_rings(struct comparison *c)
 {
 	uint32_t a_count = c->a->ring.spec.member_count, b_count = c->b->ring.spec.member_count;
@@ -85,6 +94,8 @@ static int compare_rings(struct comparison *c)
 
 	c->pairs = calloc((size_t)a_count + b_count + 1, sizeof(*c->pairs));
 	if (lost && gained && ids_a && ids_b && c->pairs) {
+		settle_seed(c->a, c->b);
+		settle_seed(c->b, c->a);
 		pair_up(c, ids_a, ids_b);
 		renumber(c->a, ids_a);
 		renumber(c->b, ids_b);

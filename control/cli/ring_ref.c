@@ -44,6 +44,13 @@ static struct pieces cut(char *text)
 	return ret;
 }
 
+static uint64_t mark_at(const json_t *object)
+{
+	const char *text = json_string_value(json_object_get(object, "seed_mark"));
+
+	return text ? strtoull(text, NULL, 16) : 0;
+}
+
 // The node's configuration, and the new ring of the pool's cutover if it is asked for.
 static enum answer ask_node(struct cli *cli, const struct pieces *pieces, struct ring_ref *ref)
 {
@@ -58,11 +65,13 @@ static enum answer ask_node(struct cli *cli, const struct pieces *pieces, struct
 		answer = files_pools_text(cli, "the node's configuration", text, &ref->pools);
 	cutover = json_object_get(result, "cutover");
 	ref->balanced = json_incref(json_object_get(result, "balanced"));
+	ref->seed_mark = mark_at(result);
 	if (answer == ANSWER_DONE && pieces->version && strcmp(pieces->version, "new") == 0) {
 		if (!json_is_object(cutover))
 			answer = cli_fail(
 				cli, ANSWER_NOT_FOUND, "pool %s has no cutover", pieces->pool);
-		else
+		else {
+			ref->seed_mark = mark_at(cutover);
 			ref->shape = (struct config_ring){
 				.version = (uint32_t)json_integer_value(
 					json_object_get(cutover, "version")),
@@ -73,6 +82,7 @@ static enum answer ask_node(struct cli *cli, const struct pieces *pieces, struct
 				.seed = (enum config_seed)json_integer_value(
 					json_object_get(cutover, "seed")),
 			};
+		}
 	}
 	json_decref(result);
 	return answer;
@@ -95,6 +105,10 @@ static enum answer load(
 	if (ref->pool == NULL)
 		return cli_fail(
 			cli, ANSWER_NOT_FOUND, "%s: there is no pool %s", ref->name, pieces->pool);
+	if (file != NULL) {
+		ref->seed_mark = hash_seed_mark(ref->pool->ring.hash_seed);
+		ref->seed_is_left_out = ref->seed_mark == 0;
+	}
 	return ANSWER_DONE;
 }
 
@@ -211,6 +225,7 @@ static enum answer build(struct cli *cli, const struct pieces *pieces, struct ri
 	int failed;
 
 	failed = pool_ring_spec(ref->pool, &ref->shape, tags, tag_count, &ref->ring, &error);
+	ref->ring.spec.seed_mark = ref->seed_mark;
 	ref->build_ns = now_ns();
 	if (!failed && ref->shape.version == RING_V3)
 		failed = balance(

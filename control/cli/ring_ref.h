@@ -18,6 +18,10 @@ struct ring_ref {
 	struct config_pools *pools;
 	const struct config_pool *pool; // in pools
 	struct config_ring shape;
+	// Nodes tell no seeds, only this mark of the ring's (0: the fleet's); rings are compared by it. A file that leaves
+	// the seed out means what the node has.
+	uint64_t seed_mark;
+	bool seed_is_left_out;
 	struct pool_ring ring;
 	json_t *balanced; // lanes of the node's v3 rings, when the node was asked
 	void *image;

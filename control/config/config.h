@@ -67,6 +67,9 @@ struct config_ring {
 	uint32_t points;  // a weight; v1: always 160
 	uint32_t balance; // v3: how far above its share a backend may be, millionths
 	enum config_seed seed;
+	// Of this ring's own, under which it hashes keys; all zero: not given, the pool keeps what it has, at first the
+	// fleet's.
+	uint8_t hash_seed[16];
 };
 
 struct config_pool {

@@ -57,6 +57,7 @@ int pool_ring_spec(const struct config_pool *pool, const struct config_ring *rin
 	};
 	int error = -ENOMEM;
 
+	ring_spec_seed(&made.spec, ring->hash_seed);
 	made.spec.members = calloc((size_t)pool->backend_count + 1, sizeof(*made.spec.members));
 	if (ring->seed == CONFIG_SEED_NGINX) {
 		made.spec.seed = RING_SEED_NGINX;

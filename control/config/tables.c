@@ -125,6 +125,10 @@ static const struct schema_field ring_fields[] = {
 		.text = "v3 only: how far a backend's share may be from its weight's"},
 	{"seed", SCHEMA_CHOICE, 0, AT(config_ring, seed), .choices = seeds, .preset = "address",
 		.text = "`nginx` writes IPv6 addresses into the seed as nginx does, in brackets"},
+	{"hash_seed", SCHEMA_KEY16, SCHEMA_OPTIONAL | SCHEMA_SECRET, AT(config_ring, hash_seed),
+		.preset = "00000000000000000000000000000000",
+		.text = "this ring hashes keys under it and not under the fleet's `hash_seed`; secret. "
+			"A pool keeps what it has unless given; a cutover changes it"},
 	END,
 };
 

@@ -309,6 +309,7 @@ static uint64_t mix_ring(uint64_t state, const struct cutover_ring *ring)
 	state = mix_number(state, ring->version);
 	state = mix_number(state, ring->points);
 	state = mix_double(state, ring->balance);
+	state = mix_number(state, ring->seed_mark);
 	return mix_bytes(state, ring->digest, sizeof(ring->digest));
 }
 

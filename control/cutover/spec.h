@@ -59,9 +59,15 @@ struct cutover_stage {
 // A ring as the specification names it. Everything else about the ring (backends, tags, weights) is in the pools
 // that the cutover stages.
 struct cutover_ring {
-	enum ring_version version;
+	enum ring_version
+		version; // 0 and points or balance 0, as an operator leaves them out: the pool's
 	uint32_t points; // a weight, v2
 	double balance;  // v3
+	// Its own hash seed; all zero: the fleet's. A secret: it comes from an operator and goes into the document, and
+	// is never written with the specification, which has its mark (hash_seed_mark()) alone.
+	uint8_t hash_seed[HASH_SEED_BYTES];
+	uint64_t seed_mark;
+	bool keeps_seed; // an operator left it out: the pool's
 	uint8_t digest
 		[RING_DIGEST_BYTES]; // all subset rings of the pool together; what nodes acknowledge
 };

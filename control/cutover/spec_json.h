@@ -19,6 +19,10 @@ size_t cutover_spec_read(const json_t *object, struct cutover_spec *ret,
 // Returns a new reference, or NULL when memory is short.
 json_t *cutover_spec_write(const struct cutover_spec *spec);
 
+// Reads bytes that stand as hexadecimal digits, exactly so many. text: NULL is none.
+// Returns false when they are not; *ret is then untouched.
+bool cutover_hex_parse(const char *text, uint8_t *ret, size_t bytes);
+
 // Reads a time: "500ms", "20s", "22m", "24h", "1d"; a plain number is seconds. At most 10 years.
 // Returns 0 or -EINVAL; *ret_ms is then untouched.
 int cutover_time_parse(const char *text, uint64_t *ret_ms);

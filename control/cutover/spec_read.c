@@ -4,6 +4,7 @@
 #include "control/cutover/guard.h"
 
 #include <ctype.h>
+#include <endian.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -184,29 +185,52 @@ static void check_keys(struct reader *reader, const json_t *object, const char *
 
 // --- the parts of a specification ----------------------------------------------------------------
 
-static void read_digest(struct reader *reader, const json_t *object, uint8_t *ret)
+bool cutover_hex_parse(const char *text, uint8_t *ret, size_t bytes)
 {
-	const json_t *value = json_object_get(object, "digest");
-	const char *text = json_string_value(value);
+	if (text == NULL || strlen(text) != 2 * bytes ||
+		strspn(text, "0123456789abcdefABCDEF") != 2 * bytes)
+		return false;
+	for (size_t i = 0; i < bytes; i++) {
+		const char pair[3] = {text[2 * i], text[2 * i + 1], '\0'};
 
-	if (value == NULL)
-		return;
-	for (unsigned i = 0; i < RING_DIGEST_BYTES; i++) {
-		unsigned byte;
-
-		if (text == NULL || strlen(text) != 2 * RING_DIGEST_BYTES ||
-			sscanf(text + 2 * i, "%2x", &byte) != 1) {
-			fault(reader, "digest", "must be 32 hexadecimal digits");
-			return;
-		}
-		ret[i] = (uint8_t)byte;
+		ret[i] = (uint8_t)strtoul(pair, NULL, 16);
 	}
+	return true;
+}
+
+static void read_hex(
+	struct reader *reader, const json_t *object, const char *key, uint8_t *ret, size_t bytes)
+{
+	const json_t *value = json_object_get(object, key);
+
+	if (value != NULL && !cutover_hex_parse(json_string_value(value), ret, bytes))
+		fault(reader, key, "must be %zu hexadecimal digits", 2 * bytes);
+}
+
+// What an operator says: digits, `fleet`, or nothing; a program writes the mark.
+static void read_seed(struct reader *reader, const json_t *ring, struct cutover_ring *ret)
+{
+	const json_t *value = json_object_get(ring, "hash_seed");
+	const char *text = json_string_value(value);
+	uint64_t mark_be = 0;
+
+	ret->keeps_seed = value == NULL && json_object_get(ring, "seed_mark") == NULL;
+	read_hex(reader, ring, "seed_mark", (uint8_t *)&mark_be, sizeof(mark_be));
+	ret->seed_mark = be64toh(mark_be);
+	if (value == NULL || (text != NULL && strcmp(text, "fleet") == 0))
+		return;
+	if (cutover_hex_parse(text, ret->hash_seed, sizeof(ret->hash_seed)))
+		ret->seed_mark = hash_seed_mark(ret->hash_seed);
+	if (ret->seed_mark == 0)
+		fault(reader, "hash_seed",
+			"must be 32 hexadecimal digits that are not all 0, or `fleet`");
 }
 
 static void read_ring(
 	struct reader *reader, const json_t *object, const char *key, struct cutover_ring *ret)
 {
-	static const char *const known[] = {"version", "points", "balance", "digest", NULL};
+	static const char *const known[] = {
+		"version", "points", "balance", "digest", "hash_seed", "seed_mark", NULL};
 	static const char *const versions[] = {"v1", "v2", "v3", NULL};
 	const json_t *ring = json_object_get(object, key);
 
@@ -215,11 +239,13 @@ static void read_ring(
 	snprintf(reader->where, sizeof(reader->where), "%s", key);
 	if (json_is_object(ring)) {
 		check_keys(reader, ring, known);
-		ret->version = (enum ring_version)(
-			RING_V1 + read_choice(reader, ring, "version", versions, 0));
+		if (json_object_get(ring, "version") != NULL)
+			ret->version = (enum ring_version)(
+				RING_V1 + read_choice(reader, ring, "version", versions, 0));
 		read_count(reader, ring, "points", &ret->points);
 		read_number(reader, ring, "balance", &ret->balance);
-		read_digest(reader, ring, ret->digest);
+		read_hex(reader, ring, "digest", ret->digest, sizeof(ret->digest));
+		read_seed(reader, ring, ret);
 	} else {
 		fault(reader, "", "must be a map such as {version: v2, points: 16}");
 	}

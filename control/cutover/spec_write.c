@@ -47,8 +47,9 @@ static json_t *write_ring(const struct cutover_ring *ring)
 	snprintf(version, sizeof(version), "v%u", (unsigned)ring->version % 10);
 	for (unsigned i = 0; i < RING_DIGEST_BYTES; i++)
 		snprintf(digest + 2 * i, 3, "%02x", ring->digest[i]);
-	return json_pack("{s:s, s:I, s:f, s:s}", "version", version, "points",
-		(json_int_t)ring->points, "balance", ring->balance, "digest", digest);
+	return json_pack("{s:s, s:I, s:f, s:s, s:o}", "version", version, "points",
+		(json_int_t)ring->points, "balance", ring->balance, "digest", digest, "seed_mark",
+		json_sprintf("%016llx", (unsigned long long)ring->seed_mark));
 }
 
 static json_t *write_datacenters(const struct cutover_spec *spec, const struct cutover_stage *stage)

@@ -20,7 +20,33 @@ static enum node_code unchanged(struct node_outcome *outcome)
 static bool ring_equal(const struct config_ring *a, const struct config_ring *b)
 {
 	return a->version == b->version && a->points == b->points && a->balance == b->balance &&
-		a->seed == b->seed;
+		a->seed == b->seed && memcmp(a->hash_seed, b->hash_seed, sizeof(a->hash_seed)) == 0;
+}
+
+static bool only_seed_differs(const struct config_ring *a, const struct config_ring *b)
+{
+	struct config_ring same = *a;
+
+	memcpy(same.hash_seed, b->hash_seed, sizeof(same.hash_seed));
+	return ring_equal(&same, b);
+}
+
+static enum node_code ring_refuse(struct node_outcome *outcome, const struct config_pool *before,
+	const struct config_pool *after)
+{
+	const struct config_ring *from = &before->ring, *to = &after->ring;
+
+	if (only_seed_differs(from, to))
+		return node_say(outcome, NODE_REFUSED,
+			"pool \"%s\": another hash_seed for its ring would move most flows at once; "
+			"`ringway cutover plan` of a file with `to: {hash_seed: ...}` moves them in steps",
+			before->name);
+	return node_say(outcome, NODE_REFUSED,
+		"pool \"%s\": another ring (%s, %u points -> %s, %u points) would move most flows at "
+		"once; `ringway cutover set %s --to %s` moves them in steps",
+		before->name, config_ring_version_name(from->version), from->points,
+		config_ring_version_name(to->version), to->points, before->name,
+		config_ring_version_name(to->version));
 }
 
 // A cutover holds on to its pool until it has ended, and another ring is what cutovers are for: put in at once it
@@ -42,21 +68,29 @@ static enum node_code rings_keep(const struct node *node, const struct node_chan
 				before->name);
 		if (after != NULL && before->backend_count > 0 &&
 			!ring_equal(&before->ring, &after->ring) && !change->request->force)
-			return node_say(change->outcome, NODE_REFUSED,
-				"pool \"%s\": another ring (%s, %u points -> %s, %u points) would "
-				"move most flows at once; `ringway cutover set %s --to %s` moves "
-				"them in steps",
-				before->name, config_ring_version_name(before->ring.version),
-				before->ring.points, config_ring_version_name(after->ring.version),
-				after->ring.points, before->name,
-				config_ring_version_name(after->ring.version));
+			return ring_refuse(change->outcome, before, after);
 	}
 	return NODE_OK;
 }
 
 static const uint8_t no_seed[16];
 
-// A configuration without a seed keeps the one there is; another seed would move every flow of the node.
+// Texts for people leave secrets out, so a file without them means those that are in use: whoever applies what he
+// exported, with force or without, moves nothing.
+static void secrets_keep(const struct config_pools *now, struct config_pools *next)
+{
+	if (memcmp(next->hash_seed, no_seed, sizeof(no_seed)) == 0)
+		memcpy(next->hash_seed, now->hash_seed, sizeof(no_seed));
+	for (uint32_t i = 0; i < next->pool_count; i++) {
+		struct config_ring *ring = &next->pools[i].ring;
+		const struct config_pool *before = config_pool_find(now, next->pools[i].name);
+
+		if (before != NULL && memcmp(ring->hash_seed, no_seed, sizeof(no_seed)) == 0)
+			memcpy(ring->hash_seed, before->ring.hash_seed, sizeof(no_seed));
+	}
+}
+
+// Another seed for the fleet would move every flow of every ring that has none of its own.
 static enum node_code seed_keep(const struct node *node, struct node_change *change)
 {
 	const uint8_t *wanted = change->next->pools->hash_seed;
@@ -67,7 +101,9 @@ static enum node_code seed_keep(const struct node *node, struct node_change *cha
 		return NODE_OK;
 	if (node->now.document->applied_generation != 0 && !change->request->force)
 		return node_say(change->outcome, NODE_REFUSED,
-			"another hash_seed would send every new flow somewhere else at once");
+			"another hash_seed would empty the flow tables and send new flows somewhere "
+			"else at once on every ring that has none of its own; cutovers with `to: "
+			"{hash_seed: ...}` give rings their own, pool by pool");
 	memcpy(next->hash_seed, wanted, sizeof(next->hash_seed));
 	return NODE_OK;
 }
@@ -177,6 +213,7 @@ enum node_code node_apply(struct node *node, const struct node_request *request,
 				  (unsigned long long)outcome->generation)
 			: node_say(outcome, NODE_FAILED, "out of memory");
 	}
+	secrets_keep(node->now.document->pools, pools);
 	change.next->applied_generation = change.next->generation + 1;
 	undone_say(node, pools, undone);
 	code = config_commit(node, &change, pools);

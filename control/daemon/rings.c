@@ -158,6 +158,9 @@ static int ring_spec_make(struct document *document, const struct side *side,
 
 	if (rc < 0)
 		return rc;
+	// The fleet's seed, written out, is no seed of its own: such a ring moves nothing.
+	if (memcmp(side->ring->hash_seed, document->hash_seed, sizeof(document->hash_seed)) == 0)
+		ring_spec_seed(&ret->spec, (const uint8_t[HASH_SEED_BYTES]){0});
 	rc = lanes_attach(document, &key, side->ring, ret, error);
 	if (rc < 0)
 		pool_ring_free(ret);

@@ -47,12 +47,18 @@ void verb_diff(struct server_call *call)
 	apply(call, &request);
 }
 
+// Two rings with one mark have one hash seed: all that a reader learns of it.
+static json_t *mark_json(const struct config_ring *ring)
+{
+	return json_sprintf("%016llx", (unsigned long long)hash_seed_mark(ring->hash_seed));
+}
+
 static json_t *cutover_json(const struct document_cutover *cutover)
 {
-	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i}", "pool", cutover->pool, "version",
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:i}", "pool", cutover->pool, "version",
 		(int)cutover->ring.version, "points", (int)cutover->ring.points, "balance_ppm",
-		(int)cutover->ring.balance, "seed", (int)cutover->ring.seed, "share_ppm",
-		(int)cutover->share);
+		(int)cutover->ring.balance, "seed", (int)cutover->ring.seed, "seed_mark",
+		mark_json(&cutover->ring), "share_ppm", (int)cutover->share);
 }
 
 // The lanes of a pool's balanced rings: with them a reader builds the very rings that this node has.
@@ -83,6 +89,7 @@ void verb_config_export(struct server_call *call)
 {
 	const struct document *document = node_document(verbs_of(call)->node);
 	const struct document_cutover *cutover = NULL;
+	const struct config_pool *found = NULL;
 	const char *pool = NULL;
 	char *text = NULL;
 	size_t bytes;
@@ -90,8 +97,10 @@ void verb_config_export(struct server_call *call)
 
 	if (server_text_optional(call, "pool", &pool) != ANSWER_DONE)
 		return;
-	if (pool != NULL)
+	if (pool != NULL) {
 		cutover = document_cutover_find(document, pool);
+		found = config_pool_find(document->pools, pool);
+	}
 	out = open_memstream(&text, &bytes);
 	if (out == NULL || config_pools_write(document->pools, CONFIG_YAML, false, out) != 0) {
 		server_fail(call, ANSWER_FAILED, "the configuration could not be written");
@@ -101,9 +110,10 @@ void verb_config_export(struct server_call *call)
 		return;
 	}
 	fclose(out);
-	call->result =
-		json_pack("{s:I, s:s, s:o, s:o}", "generation", (json_int_t)document->generation,
-			"pools", text, "cutover", cutover ? cutover_json(cutover) : json_null(),
-			"balanced", balanced_json(document, pool));
+	call->result = json_pack("{s:I, s:s, s:o, s:o, s:o}", "generation",
+		(json_int_t)document->generation, "pools", text, "cutover",
+		cutover ? cutover_json(cutover) : json_null(), "seed_mark",
+		found ? mark_json(&found->ring) : json_null(), "balanced",
+		balanced_json(document, pool));
 	free(text);
 }

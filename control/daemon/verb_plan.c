@@ -5,16 +5,19 @@
 #include "control/config/reader.h"
 #include "control/daemon/verb_fleet.h"
 #include "control/ring/churn.h"
+#include "control/ring/spec.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define PATH_BYTES  4096
 #define FAULTS_MAX  32u
@@ -37,6 +40,9 @@ static void ring_describe(const struct config_ring *ring, struct cutover_ring *r
 	ret->version = (enum ring_version)ring->version;
 	ret->points = ring->points;
 	ret->balance = (double)ring->balance / 1e6;
+	ret->keeps_seed = false;
+	ret->seed_mark = hash_seed_mark(ring->hash_seed);
+	memcpy(ret->hash_seed, ring->hash_seed, sizeof(ret->hash_seed));
 }
 
 // The plan binds to the members' file, too: its hash is part of the specification.
@@ -52,13 +58,21 @@ static void members_describe(const json_t *text, uint8_t ret[RING_DIGEST_BYTES])
 	memcpy(ret, canonical.digest, RING_DIGEST_BYTES);
 }
 
+// A version brings its own defaults for what is left out; without one all that is left out stays the pool's.
 static struct config_ring ring_of(const struct cutover_ring *wanted, const struct config_pool *pool)
 {
+	uint32_t balance = (uint32_t)(wanted->balance * 1e6 + 0.5);
 	struct config_ring ring = pool->ring;
+	bool is_named = wanted->version != 0;
 
-	ring.version = wanted->version;
-	ring.points = wanted->points;
-	ring.balance = (uint32_t)(wanted->balance * 1e6 + 0.5);
+	if (is_named)
+		ring.version = wanted->version;
+	if (is_named || wanted->points != 0)
+		ring.points = wanted->points;
+	if (is_named || balance != 0)
+		ring.balance = balance;
+	if (!wanted->keeps_seed)
+		memcpy(ring.hash_seed, wanted->hash_seed, sizeof(ring.hash_seed));
 	config_ring_complete(&ring);
 	return ring;
 }
@@ -126,6 +140,11 @@ static enum answer wanted_fill(struct server_call *call, const struct cutover_sp
 	return ANSWER_DONE;
 }
 
+static bool says_nothing(const struct cutover_ring *to)
+{
+	return to->version == 0 && to->points == 0 && !(to->balance > 0) && to->keeps_seed;
+}
+
 static enum answer read_spec(struct server_call *call, struct cutover_spec *ret)
 {
 	struct cutover_spec_error faults[FAULTS_MAX];
@@ -138,8 +157,9 @@ static enum answer read_spec(struct server_call *call, struct cutover_spec *ret)
 	if (add_datacenters(call, ret) != ANSWER_DONE)
 		return call->answer;
 	count = cutover_spec_check(ret, faults, FAULTS_MAX);
-	if (ret->to.version == 0 && count < FAULTS_MAX)
-		faults[count++] = (struct cutover_spec_error){"to", "names no ring version"};
+	if (says_nothing(&ret->to) && count < FAULTS_MAX)
+		faults[count++] = (struct cutover_spec_error){
+			"to", "names nothing of a ring: a version, points, or a hash_seed"};
 	if (count != 0)
 		return faults_fail(call, faults, count);
 	pool = config_pool_find(node_document(verbs_of(call)->node)->pools, ret->pool);
@@ -349,6 +369,8 @@ static json_t *ring_json(const struct document *document, const struct pair *pai
 		(json_int_t)ring->bytes_before, "worker_bytes_after", (json_int_t)ring->bytes_after,
 		"build_ns", (json_int_t)ring->build_ns);
 
+	if (!ring_same_seed(pair->before->ring, pair->after->ring))
+		json_object_set_new(ret, "hash_seed_changes", json_true());
 	if (!isnan(ring->churn_traffic))
 		json_object_set_new(ret, "churn_traffic", json_real(ring->churn_traffic));
 	return ret;
@@ -425,17 +447,37 @@ static void plan_path(const struct server_call *call, const char *id, char ret[s
 	snprintf(ret, PATH_BYTES, "%s/plans/%s.json", run_dir, id);
 }
 
-static enum answer plan_save(struct server_call *call)
+// What stage needs and nobody is shown goes into the file alone: the new ring's seed.
+static json_t *plan_kept(const json_t *plan, const struct cutover_ring *to)
+{
+	json_t *kept = json_copy((json_t *)plan);
+	char digits[2 * HASH_SEED_BYTES + 1];
+
+	ring_digest_format(to->hash_seed, digits);
+	if (to->seed_mark != 0)
+		json_object_set_new(kept, "hash_seed", json_string(digits));
+	return kept;
+}
+
+static enum answer plan_save(struct server_call *call, const struct cutover_spec *spec)
 {
 	char path[PATH_BYTES];
+	json_t *kept;
+	bool done;
+	int fd;
 
 	plan_path(call, json_string_value(json_object_get(call->result, "plan")), path);
 	if (json_object_get(call->request->args, "pools") != NULL)
 		json_object_set(
 			call->result, "pools", json_object_get(call->request->args, "pools"));
-	if (json_dump_file(call->result, path, JSON_COMPACT) == 0)
-		return ANSWER_DONE;
-	return server_fail(call, ANSWER_FAILED, "cannot keep the plan in %s", path);
+	kept = plan_kept(call->result, &spec->to);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	done = fd >= 0 && json_dumpfd(kept, fd, JSON_COMPACT) == 0;
+	if (fd >= 0)
+		done = close(fd) == 0 && done;
+	json_decref(kept);
+	return done ? ANSWER_DONE
+		    : server_fail(call, ANSWER_FAILED, "cannot keep the plan in %s", path);
 }
 
 static enum answer measure(struct server_call *call, struct cutover_spec *spec, struct pairs *pairs)
@@ -479,7 +521,7 @@ void verb_cutover_plan(struct server_call *call)
 	if (spec == NULL || pairs == NULL)
 		server_fail(call, ANSWER_FAILED, "out of memory");
 	else if (read_spec(call, spec) == ANSWER_DONE && measure(call, spec, pairs) == ANSWER_DONE)
-		plan_save(call);
+		plan_save(call, spec);
 	free(spec);
 	free(pairs);
 }
@@ -517,6 +559,16 @@ static enum answer plan_load(struct server_call *call, const char *name, struct 
 		return server_fail(call, ANSWER_NOT_FOUND,
 			"this node has made no plan %s; run `ringway cutover plan -f FILE`", name);
 	size_t faults = cutover_spec_read(json_object_get(plan, "spec"), &ret->spec, &fault, 1);
+	struct cutover_ring *to = &ret->spec.to;
+
+	if (faults == 0 && to->seed_mark != 0 &&
+		(!cutover_hex_parse(json_string_value(json_object_get(plan, "hash_seed")),
+			 to->hash_seed, sizeof(to->hash_seed)) ||
+			hash_seed_mark(to->hash_seed) != to->seed_mark)) {
+		fault = (struct cutover_spec_error){
+			"to.hash_seed", "is not in the plan: plan again"};
+		faults = 1;
+	}
 
 	ret->base = (uint64_t)json_integer_value(json_object_get(plan, "base_generation"));
 	read_members(call, plan, &ret->members);

@@ -168,7 +168,13 @@ enum answer verbs_pool(struct server_call *call, const struct config_pool **ret)
 
 void verbs_ring_text(const struct config_ring *ring, char *ret, size_t ret_bytes)
 {
-	snprintf(ret, ret_bytes, "%s x%u", config_ring_version_name(ring->version), ring->points);
+	int used = snprintf(
+		ret, ret_bytes, "%s x%u", config_ring_version_name(ring->version), ring->points);
+	uint64_t mark = hash_seed_mark(ring->hash_seed);
+
+	if (mark != 0 && used > 0 && (size_t)used < ret_bytes)
+		snprintf(
+			ret + used, ret_bytes - (size_t)used, " seed %08x", (unsigned)(mark >> 32));
 }
 
 const char *verbs_name(const struct verbs *verbs, enum document_kind kind, uint32_t id)

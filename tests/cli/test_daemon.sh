@@ -211,5 +211,36 @@ echo "nonsense" >"$work/sample"
 run 7 cutover plan -f "$work/cutover.yaml" --traffic "$work/sample" && grep -q 'sample:1: ' "$work/err"
 result $? "a bad sample is refused with its line"
 
+# A cutover that changes the hash seed alone.
+seed=00112233445566778899aabbccddeeff
+cat >"$work/cutover.yaml" <<-END
+	pool: web
+	to: {hash_seed: $seed}
+	datacenters: [$(sed -n 's/^datacenter: *//p' "$work/node.yaml")]
+	stages: [{datacenters: all, steps: [10%, 100%], min_soak: 10s}]
+END
+seq 0 65536 4294967295 >"$work/sample"
+json "a plan to another hash seed says so, and weighs the sample by shares" 0 \
+	'all(.rings[]; .hash_seed_changes and .churn > 0.5 and (.churn - .churn_traffic | fabs) < 0.01)' \
+	cutover plan -f "$work/cutover.yaml" --traffic "$work/sample"
+plan=$(jq -r .plan "$work/out")
+churn=$(jq '.rings[] | select(.tags == "-") | .churn' "$work/out")
+! grep -q "$seed" "$work/out" && [ "$(stat -c %a "$work/run/plans/$plan.json")" = 600 ]
+result $? "nobody is shown the seed, and the plan's file is private"
+run 0 cutover plan -f "$work/cutover.yaml" && grep -q "the hash seed changes" "$work/out"
+result $? "the plan for people says it, too"
+json "stage it" 0 '.changed' cutover stage "$plan" --reason leak
+json "the rings tell their seeds apart" 0 '.hash_seed_differs and .different' ring diff web web@new
+diff_churn=$(jq .churn_share "$work/out")
+jq -en --argjson a "$churn" --argjson b "$diff_churn" '$a - $b | fabs < 1e-6' >/dev/null
+result $? "ring diff and plan agree on the churn ($churn)"
+node_digest=$("$ringway" ring list --json | jq -r '.rings[] | select(.name == "web@new") | .spec_digest')
+json "the mark is enough for the digest" 0 ".spec_digest == \"$node_digest\"" ring show web@new
+run 0 cutover list -o wide && grep -q ' seed [0-9a-f]\{8\}' "$work/out" && ! grep -q "$seed" "$work/out"
+result $? "a list shows a mark"
+sed "s/hash_seed: .*/hash_seed: 0011}/" "$work/cutover.yaml" >"$work/bad.yaml"
+run 7 cutover plan -f "$work/bad.yaml" && grep -q 'bad.yaml:2:.*to.hash_seed: must be 32 hexadecimal digits' "$work/err"
+result $? "a seed that is none is refused with its line"
+
 stop -TERM
 finish

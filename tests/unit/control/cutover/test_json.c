@@ -134,6 +134,70 @@ static void all_faults_come_at_once_each_with_its_place(void)
 	}
 }
 
+#define SEED "00112233445566778899aabbccddeeff"
+
+// A specification that moves to `to`.
+static size_t read_to(const char *to, struct cutover_spec *ret, struct cutover_spec_error *errors)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		"{\"pool\":\"web\",\"to\":%s,\"stages\":[{\"datacenters\":[\"a\"],"
+		"\"steps\":[\"100%%\"]}]}",
+		to);
+	return read_text(text, ret, errors, 4);
+}
+
+static void hash_seed_is_digits_or_the_fleets_or_left_out(void)
+{
+	static const char *const bad[] = {"{\"hash_seed\":\"0011\"}", "{\"hash_seed\":7}",
+		"{\"hash_seed\":\"00000000000000000000000000000000\"}",
+		"{\"hash_seed\":\"g0112233445566778899aabbccddeeff\"}", "{\"hash_seed\":\"own\"}",
+		"{\"seed_mark\":\"1\"}"};
+	struct cutover_spec spec;
+	struct cutover_spec_error errors[4];
+
+	CU_ASSERT_EQUAL(read_to("{\"points\":32}", &spec, errors), 0);
+	CU_ASSERT_TRUE(spec.to.keeps_seed);
+	CU_ASSERT_EQUAL(spec.to.version, 0); // the pool's
+	CU_ASSERT_EQUAL(read_to("{\"hash_seed\":\"fleet\"}", &spec, errors), 0);
+	CU_ASSERT_FALSE(spec.to.keeps_seed);
+	CU_ASSERT_EQUAL(spec.to.seed_mark, 0);
+	CU_ASSERT_EQUAL(read_to("{\"hash_seed\":\"" SEED "\"}", &spec, errors), 0);
+	CU_ASSERT_FALSE(spec.to.keeps_seed);
+	CU_ASSERT_EQUAL(spec.to.hash_seed[1], 0x11);
+	CU_ASSERT_EQUAL(spec.to.seed_mark, hash_seed_mark(spec.to.hash_seed));
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CU_ASSERT_EQUAL(read_to(bad[i], &spec, errors), 1);
+		CU_ASSERT_STRING_EQUAL(errors[0].where, i < 5 ? "to.hash_seed" : "to.seed_mark");
+	}
+}
+
+// What goes to the store and to people has the mark alone; it is the same plan all the same.
+static void hash_seed_is_not_written(void)
+{
+	struct cutover_spec spec, other, again;
+	struct cutover_spec_error errors[4];
+
+	CU_ASSERT_EQUAL(read_to("{\"hash_seed\":\"" SEED "\"}", &spec, errors), 0);
+	spec.to.version = spec.from.version = RING_V2;
+	json_t *object = cutover_spec_write(&spec);
+	char *text = json_dumps(object, 0);
+
+	CU_ASSERT_PTR_NULL(strstr(text, "hash_seed"));
+	CU_ASSERT_PTR_NULL(strstr(text, SEED));
+	CU_ASSERT_EQUAL(cutover_spec_read(object, &again, errors, 4), 0);
+	CU_ASSERT_EQUAL(again.to.seed_mark, spec.to.seed_mark);
+	CU_ASSERT_FALSE(again.to.keeps_seed);
+	CU_ASSERT_FALSE(again.from.keeps_seed);
+	CU_ASSERT_EQUAL(cutover_plan_id(&again, 7), cutover_plan_id(&spec, 7));
+	other = spec;
+	other.to.seed_mark++;
+	CU_ASSERT_NOT_EQUAL(cutover_plan_id(&other, 7), cutover_plan_id(&spec, 7));
+	free(text);
+	json_decref(object);
+}
+
 static void times_read_back(void)
 {
 	static const uint64_t times[] = {
@@ -164,6 +228,8 @@ static const struct test_case cases[] = {
 	CASE(document_with_a_part_missing_is_refused),
 	CASE(specification_of_an_operator_is_read),
 	CASE(all_faults_come_at_once_each_with_its_place),
+	CASE(hash_seed_is_digits_or_the_fleets_or_left_out),
+	CASE(hash_seed_is_not_written),
 	CASE(times_read_back),
 };
 
