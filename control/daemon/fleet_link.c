@@ -2,6 +2,7 @@
 #include "control/daemon/fleet_link.h"
 
 #include "control/daemon/load.h"
+#include "control/fleet/live.h"
 #include "control/metrics/process.h"
 
 #include <errno.h>
@@ -442,6 +443,20 @@ static void statement_give(struct fleet_link *link)
 		pool_fill(link, &cutovers->items[i]->cutover,
 			&link->status.pools[link->status.pool_count++]);
 	fleet_report(link->fleet, &link->status);
+}
+
+void fleet_link_live(
+	struct fleet_link *link, const struct document_cutover *cutover, struct fleet_live *live)
+{
+	struct fleet_pool pool = {.share = document_cutover_share(cutover)};
+
+	if (stats_of(link) == NULL)
+		return;
+	statement_give(link);
+	snprintf(pool.pool, sizeof(pool.pool), "%s", cutover->pool);
+	rings_fill(link, &pool);
+	counters_fill(link, &pool);
+	fleet_live_add(live, &link->status, &pool);
 }
 
 // --- life ------------------------------------------------------------------------------------------

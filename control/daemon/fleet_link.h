@@ -25,6 +25,12 @@ struct fleet *fleet_link_fleet(struct fleet_link *link);
 // This node's statement as it was handed in last.
 const struct fleet_status *fleet_link_status(const struct fleet_link *link);
 
+// What the pool of a cutover by hand does on this node now, as the statement would say it. live: zeroed; stays so when
+// the dataplane has no statistics.
+struct fleet_live;
+void fleet_link_live(
+	struct fleet_link *link, const struct document_cutover *cutover, struct fleet_live *live);
+
 // The node's own switches; they need no store, survive restarts, and come before everything that the fleet says.
 // Kill switch: no pool takes its new ring here. Local: that pool does not, until its cutover has gone back or ended.
 // Return 0, or -errno when the switch could not be kept on disk (it is in effect all the same).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/daemon/verb_fleet.h"
+#include "control/daemon/verb_live.h"
 
 #include "common/gate.h"
 
@@ -127,6 +127,7 @@ void verb_cutover_show(struct server_call *call)
 		return;
 	}
 	call->result = cutover_json(verbs_of(call), cutover);
+	verb_live_add_local(call, call->result, cutover);
 }
 
 // The ring that "to", "points" and "balance" describe; the seed stays the pool's.

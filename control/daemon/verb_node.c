@@ -2,7 +2,7 @@
 // What everybody in the fleet says, and what that means: nodes, datacenters, rings, cutovers, the audit log.
 #include "control/cutover/json.h"
 #include "control/cutover/plan.h"
-#include "control/daemon/verb_fleet.h"
+#include "control/daemon/verb_live.h"
 #include "control/fleet/conductor.h"
 #include "control/fleet/guards.h"
 
@@ -283,8 +283,14 @@ static json_t *next_text(const struct cutover *cutover)
 		snprintf(text, sizeof(text), "waits for nodes to take the share over");
 		break;
 	case CUTOVER_SOAKING:
-		snprintf(text, sizeof(text), "soaks for %llu s; then %s",
-			(unsigned long long)(stage->min_soak_ms / CUTOVER_SECOND_MS), share);
+		if (cutover->share < cutover_stage_last_share(stage))
+			snprintf(text, sizeof(text),
+				"nothing: %s comes by itself; ringway cutover pause %s holds it",
+				share, cutover->spec.pool);
+		else
+			snprintf(text, sizeof(text),
+				"nothing: the stage is over after this soak; ringway cutover pause %s holds it",
+				cutover->spec.pool);
 		break;
 	case CUTOVER_GATED:
 		snprintf(text, sizeof(text), "ringway cutover advance %s", cutover->spec.pool);
@@ -332,6 +338,7 @@ json_t *verb_fleet_cutover_json(struct server_call *call, const struct cutover *
 	json_object_set_new(object, "store_connected", json_boolean(state.connected));
 	json_object_set_new(object, "conductor_here", json_boolean(state.elected));
 	add_rollback_cost(object, cutover);
+	verb_live_add(call, object, cutover, roster, facts);
 	roster_free(roster);
 	free(facts);
 	return object;

@@ -7,6 +7,15 @@
 #include "control/daemon/server.h"
 #include "control/metrics/stats_file.h"
 
+// The churn from one ring to another, by the digests of their points.
+struct verbs_churn {
+	uint8_t before[RING_DIGEST_BYTES];
+	uint8_t after[RING_DIGEST_BYTES];
+	double churn;
+};
+
+#define VERBS_CHURNS_MAX 8u
+
 // What every verb sees, as server_call.context.
 struct verbs {
 	struct node *node;
@@ -15,6 +24,8 @@ struct verbs {
 	struct stats_file stats;      // of the dataplane; mapped when it is asked for
 	uint64_t started_ns;          // CLOCK_MONOTONIC, of this ringwayd
 	sd_event_source *trace_lease; // while traces run: ends them when nobody reads any more
+	struct verbs_churn churns[VERBS_CHURNS_MAX]; // worked out before; written round and round
+	unsigned churn_next;
 };
 
 extern const struct server_verb verbs_table[];

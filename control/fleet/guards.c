@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define PLAN_BYTES 17 // sixteen hex digits
 
@@ -60,6 +61,7 @@ struct fleet_guards {
 	uint64_t shares_revision; // that the windows belong to
 	bool started;
 	struct guard_memory memory[CUTOVER_GUARDS_MAX];
+	time_t judged_at[CUTOVER_GUARDS_MAX]; // wall clock, for people; 0: not yet
 	struct window windows[CUTOVER_GUARDS_MAX];
 	struct question questions[CUTOVER_GUARDS_MAX];
 	// As they were while both rings were staged; 0: not seen.
@@ -369,6 +371,7 @@ static bool judge_due(struct fleet_guards *guards, const struct fleet_look *look
 		judged = true;
 		measure(guards, i, look, &answer, &sample);
 		guard_judge(&spec->guards[i], &sample, &guards->memory[i]);
+		guards->judged_at[i] = time(NULL);
 		guards->windows[i] = (struct window){
 			.from = guards->totals, .began_ms = look->now_ms, .judged = true};
 		if (guards->memory[i].verdict == GUARD_INCONCLUSIVE)
@@ -416,12 +419,15 @@ static json_t *list_of(const struct fleet_guards *guards, const struct cutover *
 		json_t *value = isfinite(memory->value) ? json_real(memory->value) : json_null();
 
 		json_array_append_new(list,
-			json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:b, s:I}", "name", config->name,
-				"kind", guard_kind_name(config->kind), "verdict",
+			json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:b, s:I, s:o}", "name",
+				config->name, "kind", guard_kind_name(config->kind), "verdict",
 				guard_verdict_name(memory->verdict), "action",
 				guard_action_name(memory->action), "value", value, "text",
 				memory->windows ? memory->text : "not evaluated yet", "dry_run",
-				config->dry_run, "windows", (json_int_t)memory->windows));
+				config->dry_run, "windows", (json_int_t)memory->windows, "time_ms",
+				guards->judged_at[i]
+					? json_integer((json_int_t)guards->judged_at[i] * 1000)
+					: json_null()));
 	}
 	return list;
 }
