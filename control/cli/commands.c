@@ -362,10 +362,16 @@ const struct cli_command cli_commands[] = {
 		.noun = "cutover",
 		.verb = "show",
 		.operands = "POOL",
-		.summary = "one cutover: intended share, and what both rings really got",
+		.summary =
+			"one cutover on a page: where it is, why, what it waits for, what to type next",
+		.details =
+			"What moves, state and since when, the reason and whose, stage and steps, locks "
+			"and overrides with their time left, what a rollback would cost now; each "
+			"datacenter with its nodes; each guard with value, limit and age. --json gives "
+			"the document and all of these as fields.",
 		.flags = CLI_STREAMS,
 		.answers = ANSWER(NOT_FOUND),
-		.run = request_run,
+		.run = cutover_show_run,
 	},
 	{
 		.noun = "cutover",
@@ -535,7 +541,19 @@ const struct cli_command cli_commands[] = {
 		.noun = "cutover",
 		.verb = "watch",
 		.operands = "POOL",
-		.summary = "what moves, who follows and what the guards say, once a second",
+		.summary = "the page of `show` with what flows do on both rings, again and again",
+		.details =
+			"For each datacenter, from the statements that its nodes write every two "
+			"seconds: new flows, packets and drops a second on both rings; since the watch "
+			"began or the share changed, the share that the new ring got beside the "
+			"intended one, early aborts of each ring, and how often both rings differed on "
+			"sampled flows, beside the churn of the plan; memory of both processes, huge "
+			"pages and rings; starts by phase. External figures are the guards' values "
+			"with their age. On a terminal it redraws in place, elsewhere it writes a page "
+			"an interval, with --json an object a line. --traces adds the newest lines of "
+			"`trace selections` of this node.",
+		.options = CLI_BIT(CLI_COUNT) | CLI_BIT(CLI_INTERVAL) | CLI_BIT(CLI_TRACES) |
+			CLI_BIT(CLI_SHIFT),
 		.answers = ANSWER(NOT_FOUND),
 		.run = cutover_watch_run,
 	},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/cli/cutover.h"
 
+#include "control/cli/cutover_page.h"
 #include "control/cli/files.h"
 #include "control/cli/request.h"
 #include "control/cutover/spec.h"
@@ -8,7 +9,6 @@
 
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define POLL_MS           500u
 #define TIMEOUT_DEFAULT_S 600u
@@ -81,86 +81,22 @@ enum answer cutover_change_run(struct cli *cli)
 	return request_run_printed(cli, json_object(), print_change);
 }
 
-// --- watch -----------------------------------------------------------------------------------------
+// --- show ------------------------------------------------------------------------------------------
 
-static void print_guards(FILE *out, const json_t *guards)
+static enum answer print_show(struct cli *cli, json_t *result)
 {
-	json_t *guard;
-	size_t i;
+	struct cutover_page page = {.width = cutover_width()};
 
-	json_array_foreach (guards, i, guard) {
-		fprintf(out, "  guard %-14s %-12s %-8s %s%s\n", text_at(guard, "name"),
-			text_at(guard, "verdict"), text_at(guard, "action"), text_at(guard, "text"),
-			json_is_true(json_object_get(guard, "dry_run")) ? " (dry run)" : "");
-	}
+	if (!for_people(cli))
+		return request_print(cli, result);
+	cutover_page_print(cli->out, result, &page);
+	return fflush(cli->out) == 0 ? ANSWER_DONE
+				     : cli_fail(cli, ANSWER_FAILED, "writing the output failed");
 }
 
-static void print_datacenters(FILE *out, const json_t *datacenters)
+enum answer cutover_show_run(struct cli *cli)
 {
-	json_t *row;
-	size_t i;
-
-	json_array_foreach (datacenters, i, row) {
-		char share[CUTOVER_SHARE_TEXT_BYTES];
-
-		share_at(row, share);
-		fprintf(out, "  %-12s %-9s %lld of %lld nodes follow, %lld missing   %s\n",
-			text_at(row, "name"), share,
-			(long long)json_integer_value(json_object_get(row, "applied")),
-			(long long)json_integer_value(json_object_get(row, "nodes")),
-			(long long)json_integer_value(json_object_get(row, "missing")),
-			text_at(row, "cause"));
-	}
-}
-
-static void print_cutover(struct cli *cli, const json_t *cutover)
-{
-	const json_t *cost = json_object_get(cutover, "rollback_surge_now");
-
-	fprintf(cli->out, "%s  %s  revision %lld  stage %lld of %lld  plan %s\n",
-		text_at(cutover, "name"), text_at(cutover, "state"),
-		(long long)json_integer_value(json_object_get(cutover, "revision")),
-		(long long)json_integer_value(json_object_get(cutover, "stage")) + 1,
-		(long long)json_integer_value(json_object_get(cutover, "stage_count")),
-		text_at(cutover, "plan"));
-	if (text_at(cutover, "reason")[0] != '\0')
-		fprintf(cli->out, "  reason: %s (%s)\n", text_at(cutover, "reason"),
-			text_at(cutover, "actor"));
-	print_datacenters(cli->out, json_object_get(cutover, "datacenters_now"));
-	print_guards(cli->out, json_object_get(cutover, "guards"));
-	if (json_is_number(cost))
-		fprintf(cli->out, "  rollback now costs about %+.0f%% origin traffic\n",
-			100 * json_number_value(cost));
-	fprintf(cli->out, "  next: %s\n", text_at(cutover, "next"));
-	fflush(cli->out);
-}
-
-static enum answer show(struct cli *cli, json_t **ret)
-{
-	return request_ask(cli, "cutover.show", json_pack("{s:s}", "pool", cli->operand[0]), ret);
-}
-
-enum answer cutover_watch_run(struct cli *cli)
-{
-	bool on_terminal = isatty(STDOUT_FILENO);
-
-	for (;;) {
-		json_t *cutover = NULL;
-		enum answer answer = show(cli, &cutover);
-
-		if (answer != ANSWER_DONE)
-			return answer;
-		if (on_terminal && for_people(cli))
-			fputs("\033[H\033[2J", cli->out);
-		if (for_people(cli))
-			print_cutover(cli, cutover);
-		else
-			answer = request_print(cli, cutover);
-		json_decref(cutover);
-		if (answer != ANSWER_DONE)
-			return answer;
-		sleep(1);
-	}
+	return request_run_printed(cli, json_object(), print_show);
 }
 
 // --- wait ------------------------------------------------------------------------------------------
@@ -198,6 +134,11 @@ static bool hopeless(enum cutover_state now, enum cutover_state goal)
 		return goal != CUTOVER_DISCARDED;
 	return now == CUTOVER_ROLLING_BACK && goal != CUTOVER_ROLLED_BACK &&
 		goal != CUTOVER_DISCARDED;
+}
+
+static enum answer show(struct cli *cli, json_t **ret)
+{
+	return request_ask(cli, "cutover.show", json_pack("{s:s}", "pool", cli->operand[0]), ret);
 }
 
 enum answer cutover_wait_run(struct cli *cli)

@@ -10,8 +10,14 @@ enum answer cutover_plan_run(struct cli *cli);
 // A verb that moves a cutover: one sentence, and after a rollback the share of every node.
 enum answer cutover_change_run(struct cli *cli);
 
-// watch: `show` for people, once a second.
+// show: a page for people (cutover_page.h), the whole object for programs.
+enum answer cutover_show_run(struct cli *cli);
+
+// watch: that page with what flows do, again and again. cutover_watch.c
 enum answer cutover_watch_run(struct cli *cli);
+
+// Columns of the terminal; 0 when the output is none. cutover_watch.c
+unsigned cutover_width(void);
 
 // wait: until a state is reached.
 enum answer cutover_wait_run(struct cli *cli);

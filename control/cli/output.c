@@ -79,6 +79,23 @@ static int text_of_number(char **ret, const char *field, const json_t *value)
 	return asprintf(ret, "%.4g", number);
 }
 
+const char *output_short(double value, char ret[static OUTPUT_SHORT_BYTES])
+{
+	static const char *const units[] = {"", "k", "M", "G", "T"};
+	unsigned unit = 0, decimals;
+
+	while (value >= 1000 && unit < 4) {
+		value /= 1000;
+		unit++;
+	}
+	if (unit == 0)
+		decimals = value < 10 && value != floor(value) ? 1 : 0;
+	else
+		decimals = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+	snprintf(ret, OUTPUT_SHORT_BYTES, "%.*f%s", (int)decimals, value, units[unit]);
+	return ret;
+}
+
 // A list of plain values as "a,b"; of anything deeper, how many there are.
 static int text_of_array(char **ret, const char *field, const json_t *value)
 {

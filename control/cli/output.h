@@ -41,6 +41,10 @@ int output_result(
 // Writes an object or an array as YAML 1.1 block text.
 int output_yaml(FILE *out, const json_t *value);
 
+// Writes a rate or count in at most seven characters: 0.4, 999, 12.3k, 4.56M. Returns ret.
+#define OUTPUT_SHORT_BYTES 16
+const char *output_short(double value, char ret[static OUTPUT_SHORT_BYTES]);
+
 // Writes a value for people, in the unit that its field's name ends with.
 // Returns the text in a buffer that the caller frees, or NULL without memory.
 char *output_text(const char *field, const json_t *value, bool wide);

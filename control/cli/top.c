@@ -87,24 +87,6 @@ json_t *top_rates(const json_t *before, const json_t *after)
 	return ret;
 }
 
-// A rate in at most seven characters: 999, 12.3k, 4.56M.
-static const char *short_text(double value, char ret[16])
-{
-	static const char *const units[] = {"", "k", "M", "G", "T"};
-	unsigned unit = 0;
-
-	while (value >= 1000 && unit < 4) {
-		value /= 1000;
-		unit++;
-	}
-	snprintf(ret, 16, unit ? "%.*f%s" : "%.*f%s",
-		unit == 0 || value >= 100 ? 0
-			: value >= 10     ? 1
-					  : 2,
-		value, units[unit]);
-	return ret;
-}
-
 static double counter_rate(const json_t *rates, const char *name)
 {
 	const json_t *row;
@@ -131,12 +113,12 @@ static void draw_head(const json_t *status, const json_t *rates)
 	printw("   generation %.0f   dataplane %s\n\n", number(status, "generation"),
 		json_string_value(json_object_get(dataplane, "state")));
 	printw("rx %s/s = forwarded %s + punted %s + answered %s + dropped %s",
-		short_text(number(rates, "rx_packets"), rx),
-		short_text(number(rates, "forwarded"), forwarded),
-		short_text(number(rates, "punted"), punted),
-		short_text(number(rates, "answered"), answered),
-		short_text(number(rates, "dropped"), dropped));
-	printw("   %sbit/s", short_text(counter_rate(rates, "rx_bytes") * 8, rx_bytes));
+		output_short(number(rates, "rx_packets"), rx),
+		output_short(number(rates, "forwarded"), forwarded),
+		output_short(number(rates, "punted"), punted),
+		output_short(number(rates, "answered"), answered),
+		output_short(number(rates, "dropped"), dropped));
+	printw("   %sbit/s", output_short(counter_rate(rates, "rx_bytes") * 8, rx_bytes));
 	if (difference > number(totals, "in_flight_max") || difference < 0) {
 		attron(A_REVERSE);
 		printw("  off by %.0f packets", difference);
@@ -155,8 +137,8 @@ static void draw_flows(const json_t *rates)
 	char new_text[16], lost_text[16];
 
 	printw("flow table: %.1f %% hits, %s new flows/s, %s packets/s of unknown TCP flows\n\n",
-		all > 0 ? hits / all * 100 : 0, short_text(syn + udp, new_text),
-		short_text(lost, lost_text));
+		all > 0 ? hits / all * 100 : 0, output_short(syn + udp, new_text),
+		output_short(lost, lost_text));
 }
 
 static void draw_workers(const json_t *rates)
@@ -174,8 +156,9 @@ static void draw_workers(const json_t *rates)
 		double packets = number(row, "rx_packets"), bursts = number(row, "bursts");
 
 		printw("%-8.0f %10s %10s %10s %7.1f%% %8.1f %12.0f\n", number(row, "worker"),
-			short_text(packets, rx), short_text(number(row, "forwarded"), forwarded),
-			short_text(number(row, "dropped"), dropped),
+			output_short(packets, rx),
+			output_short(number(row, "forwarded"), forwarded),
+			output_short(number(row, "dropped"), dropped),
 			hz > 0 ? number(row, "busy_cycles") / hz * 100 : 0,
 			bursts > 0 ? packets / bursts : 0,
 			packets > 0 ? number(row, "busy_cycles") / packets : 0);
@@ -197,10 +180,10 @@ static void draw_pools(const json_t *rates)
 		double old = number(row, "new_flows_old"), new = number(row, "new_flows_new");
 
 		printw("%-24.24s %10s %10s %10s %10s %8.2f%%\n",
-			json_string_value(json_object_get(row, "name")), short_text(old, flows_old),
-			short_text(new, flows_new),
-			short_text(number(row, "packets_old"), packets_old),
-			short_text(number(row, "packets_new"), packets_new),
+			json_string_value(json_object_get(row, "name")),
+			output_short(old, flows_old), output_short(new, flows_new),
+			output_short(number(row, "packets_old"), packets_old),
+			output_short(number(row, "packets_new"), packets_new),
 			old + new > 0 ? new / (old + new) * 100 : 0);
 	}
 	addch('\n');
@@ -219,7 +202,7 @@ static void draw_drops(const json_t *rates)
 
 		if (number(row, "packets") > 0)
 			printw("%-24s %10s\n", json_string_value(json_object_get(row, "name")),
-				short_text(number(row, "packets"), text));
+				output_short(number(row, "packets"), text));
 	}
 }
 

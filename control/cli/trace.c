@@ -35,15 +35,9 @@ static const char *text_at(const json_t *row, const char *name)
 	return text ? text : "-";
 }
 
-// One line a flow: who, which service, what each ring says, where it went.
-static void print_row(struct cli *cli, const json_t *row)
+void trace_print(FILE *out, const json_t *row)
 {
-	if (cli->output != OUTPUT_TABLE && cli->output != OUTPUT_WIDE) {
-		json_dumpf(row, cli->out, JSON_COMPACT);
-		fputc('\n', cli->out);
-		return;
-	}
-	fprintf(cli->out,
+	fprintf(out,
 		"%.23s %s %s > %s %s: old %s, new %s, bucket %lld %s %lld -> %s (%s, %s, worker %lld)\n",
 		text_at(row, "time"), text_at(row, "protocol"), text_at(row, "source"),
 		text_at(row, "destination"), text_at(row, "service"), text_at(row, "old_ring_pick"),
@@ -53,6 +47,16 @@ static void print_row(struct cli *cli, const json_t *row)
 		(long long)json_integer_value(json_object_get(row, "threshold")),
 		text_at(row, "backend"), text_at(row, "table"), text_at(row, "entry"),
 		(long long)json_integer_value(json_object_get(row, "worker")));
+}
+
+static void print_row(struct cli *cli, const json_t *row)
+{
+	if (cli->output == OUTPUT_TABLE || cli->output == OUTPUT_WIDE) {
+		trace_print(cli->out, row);
+		return;
+	}
+	json_dumpf(row, cli->out, JSON_COMPACT);
+	fputc('\n', cli->out);
 }
 
 struct limits {

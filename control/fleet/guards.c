@@ -61,7 +61,8 @@ struct fleet_guards {
 	uint64_t shares_revision; // that the windows belong to
 	bool started;
 	struct guard_memory memory[CUTOVER_GUARDS_MAX];
-	time_t judged_at[CUTOVER_GUARDS_MAX]; // wall clock, for people; 0: not yet
+	time_t judged_at
+		[CUTOVER_GUARDS_MAX]; // wall clock, for people; of guards that have a window
 	struct window windows[CUTOVER_GUARDS_MAX];
 	struct question questions[CUTOVER_GUARDS_MAX];
 	// As they were while both rings were staged; 0: not seen.
@@ -425,7 +426,7 @@ static json_t *list_of(const struct fleet_guards *guards, const struct cutover *
 				guard_action_name(memory->action), "value", value, "text",
 				memory->windows ? memory->text : "not evaluated yet", "dry_run",
 				config->dry_run, "windows", (json_int_t)memory->windows, "time_ms",
-				guards->judged_at[i]
+				memory->windows != 0
 					? json_integer((json_int_t)guards->judged_at[i] * 1000)
 					: json_null()));
 	}

@@ -31,7 +31,8 @@ bool fleet_guards_run(struct fleet_guards *guards, const struct fleet_look *look
 	struct cutover_guard_facts *ret);
 
 // What every guard last said: a new reference to {"plan", "guards": [{"name", "kind", "verdict", "action", "value", "text",
-// "dry_run", "windows", "time_ms"}]}: time_ms is when, since 1970, or null. beside: an entry of another kind (hook.h), taken over; NULL for none.
+// "dry_run", "windows", "time_ms"}]}; time_ms, since 1970, is when it said it, null: not yet. beside: an entry of another
+// kind (hook.h), taken over; NULL for none.
 json_t *fleet_guards_write(
 	const struct fleet_guards *guards, const struct cutover *cutover, json_t *beside);
 

@@ -110,6 +110,22 @@ json "start a cutover" 0 '.changed' cutover set web --to v2 --points 16 --share 
 json "both rings are there" 0 '(.rings | length) == 4 and ([.rings[] | select(.role == "new")] | length) == 2' ring list
 json "its share" 0 '.share_ppm == 100000 and .state == "shifting" and .from == "v1 x160" and .to == "v2 x16"' \
 	cutover show web
+run 0 cutover show web && grep -q '^pool      web: v1 x160 -> v2 x16; [0-9.]*% of the keys move$' "$work/out" &&
+	grep -q '^state     SHIFTING by hand on this node: 10% of new flows take the new ring$' "$work/out"
+result $? "people get a page"
+run 0 cutover watch web --count 2 --interval 1 && [ "$(grep -c '^STARTS' "$work/out")" = 2 ] &&
+	! grep -q "$(printf '\033')" "$work/out"
+result $? "a watch into a pipe is pages, and ends"
+run 0 cutover watch web --count 2 --interval 1 --json &&
+	jq -se 'length == 2 and all(.[]; .schema_version == 1 and .churn > 0 and .datacenters_now[0].rates == null)' \
+		"$work/out" >/dev/null
+result $? "for programs an object a line"
+for wrong in "--interval 0" "--interval 1h" "--count 0" "--shift 32 --traces"; do
+	run 2 cutover watch web --count 1 $wrong
+	result $? "no watch: $wrong"
+done
+run 3 cutover watch dns --count 1
+result $? "nothing to watch"
 json "the finest share" 0 '.changed' cutover set web --share 0.0001%
 json "is kept exactly" 0 '.cutovers[0].share_ppm == 1 and .cutovers[0].threshold == 4294' cutover list
 run 2 cutover set web --share 0.00001%

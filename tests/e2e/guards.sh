@@ -181,6 +181,29 @@ memory_of() {
 	ringway ring list -o json | jq '[.rings[] | select(.pool == "web") | .node_bytes] | add'
 }
 during=$(memory_of)
+# What an operator watches, at the first step: both rings' flows, the share beside the intended one, memory, starts.
+watched() {
+	ringway cutover watch web --count 2 --interval 4 -o json > "$E2E_WORK/watched" || return
+	jq -se 'length == 2 and (.[1].datacenters_now[0] | .live as $live | .ratios as $ratios
+		| ($live.intended_ppm / 1e6) as $want | $want == 0.5 and $live.nodes == 1
+		and .rates.old.flows > 0 and .rates.new.flows > 0 and .rates.old.packets > 0 and .rates.new.packets > 0
+		and $ratios.flows > 100 and $ratios.shadow_flows > 0
+		and ($ratios.new_share - $want | fabs) < 4 * ($want * (1 - $want) / $ratios.flows | sqrt)
+		and $live.dataplane_resident_bytes > 0 and $live.daemon_resident_bytes > 0 and $live.hugepage_bytes > 0
+		and $live.old.ring_bytes > 0 and $live.new.ring_bytes > 0
+		and ($live.dataplane_startup_ns | length == 5 and all(.[]; . > 0))
+		and ($live.daemon_startup_ns | length == 3 and all(.[]; . > 0)))
+		and (.[1].churn | . > 0 and . < 1) and .[1].members.added == 1' "$E2E_WORK/watched"
+}
+check "watch shows flows of both rings, shares, memory and starts" wait_for 30 watched
+jq -c '.datacenters_now[0] | {rates, ratios}' "$E2E_WORK/watched" | sed 's/^/# /'
+traced() {
+	ringway cutover watch web --count 2 --interval 2 --traces --shift 0 -o json |
+		jq -se '.[1].traces | length == 8 and all(.[]; .service != null and .entry == "inserted"
+			and .uses_new == (.bucket < .threshold))'
+}
+check "and the newest selections, when asked" wait_for 20 traced
+ringway cutover watch web --count 1 | sed 's/^/# /'
 hook_said() {
 	ringway cutover show web -o json | jq -e --arg text "$1" '.guards[] | select(.name == "hook") | .text == $text'
 }
