@@ -21,6 +21,13 @@ struct score {
 	json_t *said; // fleet_guards_write()
 };
 
+// A swap that was sent and not answered: whether it was done is seen when the cutovers are read again.
+struct unheard {
+	bool pending;
+	enum cutover_event event;
+	struct cutover before, next;
+};
+
 struct fleet_conductor {
 	char node[CUTOVER_NAME_BYTES];
 	char actor[CUTOVER_NAME_BYTES + 16];
@@ -32,6 +39,7 @@ struct fleet_conductor {
 	uint32_t score_count;
 	bool said_more;      // since fleet_conductor_said()
 	struct cutover next; // too large for a stack
+	struct unheard unheard;
 	struct cutover_facts facts;
 };
 
@@ -164,25 +172,34 @@ json_t *fleet_conductor_said(struct fleet_conductor *conductor)
 }
 
 static void write_down(struct fleet_conductor *conductor, struct store *store,
-	const struct cutover *before, enum cutover_event happened)
+	const struct cutover *before, const struct cutover *after, enum cutover_event happened)
 {
 	char verb[48];
 	struct fleet_event event = {
 		.verb = verb,
 		.actor = conductor->actor,
 		.node = conductor->node,
-		.reason = conductor->next.reason,
+		.reason = after->reason,
 		.before = before,
-		.after = &conductor->next,
+		.after = after,
 	};
 
 	snprintf(verb, sizeof(verb), "cutover.%s", cutover_event_name(happened));
 	fprintf(stderr, "<5>cutover of %s: %s -> %s (%s)%s%s\n", before->spec.pool,
-		cutover_state_name(before->state), cutover_state_name(conductor->next.state),
+		cutover_state_name(before->state), cutover_state_name(after->state),
 		cutover_event_name(happened), event.reason[0] ? ": " : "", event.reason);
 	if (fleet_audit(store, &event) < 0)
 		fprintf(stderr, "<3>audit: %s was not written down: %s\n", verb,
 			store_error(store));
+}
+
+static void remember(struct unheard *unheard, const struct cutover *before,
+	const struct cutover *next, enum cutover_event event)
+{
+	unheard->pending = true;
+	unheard->event = event;
+	unheard->before = *before;
+	unheard->next = *next;
 }
 
 // Returns whether it moved, or -errno.
@@ -220,8 +237,25 @@ static int conduct(struct fleet_conductor *conductor, struct store *store,
 	int rc = fleet_cutover_swap(store, item, &conductor->next, error);
 
 	if (rc == 0)
-		write_down(conductor, store, cutover, event);
+		write_down(conductor, store, cutover, &conductor->next, event);
+	else if (rc != -ESTALE)
+		remember(&conductor->unheard, cutover, &conductor->next, event);
 	return rc == -ESTALE ? 0 : rc < 0 ? rc : 1;
+}
+
+void fleet_conductor_saw(struct fleet_conductor *conductor, struct store *store,
+	const struct fleet_cutovers *cutovers)
+{
+	struct unheard *unheard = &conductor->unheard;
+	char *text = unheard->pending ? fleet_cutover_text(&unheard->next) : NULL;
+
+	for (uint32_t i = 0; text != NULL && i < cutovers->count; i++) {
+		if (strcmp(cutovers->items[i]->text, text) == 0)
+			write_down(
+				conductor, store, &unheard->before, &unheard->next, unheard->event);
+	}
+	unheard->pending = false;
+	free(text);
 }
 
 int fleet_conductor_run(struct fleet_conductor *conductor, struct store *store,
@@ -230,8 +264,9 @@ int fleet_conductor_run(struct fleet_conductor *conductor, struct store *store,
 	uint64_t now_ms = clock_ms(CLOCK_MONOTONIC);
 	int moved = 0, rc = elect(conductor, store, now_ms);
 
-	if (rc <= 0)
-		return rc;
+	// What was read is older than what may have been done.
+	if (rc <= 0 || conductor->unheard.pending)
+		return rc <= 0 ? rc : 0;
 	rc = fleet_roster_read(store, &conductor->roster, now_ms);
 	if (rc < 0)
 		return rc;

@@ -30,6 +30,11 @@ int fleet_conductor_run(struct fleet_conductor *conductor, struct store *store,
 // Empty once another node conducts.
 json_t *fleet_conductor_said(struct fleet_conductor *conductor);
 
+// Tells what was just read of the store. A step whose swap was not answered is looked up there, and written down in the
+// audit log if it was done; until then no look moves anything. To be called before the next look after one that failed.
+void fleet_conductor_saw(struct fleet_conductor *conductor, struct store *store,
+	const struct fleet_cutovers *cutovers);
+
 // Whether this node was elected at the last look.
 bool fleet_conductor_elected(const struct fleet_conductor *conductor);
 

@@ -102,14 +102,20 @@ int fleet_cutovers_read(struct store *store, struct fleet_cutovers *ret, char *r
 	return rc;
 }
 
-int fleet_cutover_swap(struct store *store, const struct fleet_cutover *before,
-	const struct cutover *next, char *ret_error)
+char *fleet_cutover_text(const struct cutover *cutover)
 {
-	char key[KEY_BYTES];
-	json_t *object = cutover_write(next);
+	json_t *object = cutover_write(cutover);
 	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 
 	json_decref(object);
+	return text;
+}
+
+int fleet_cutover_swap(struct store *store, const struct fleet_cutover *before,
+	const struct cutover *next, char *ret_error)
+{
+	char key[KEY_BYTES], *text = fleet_cutover_text(next);
+
 	if (text == NULL) {
 		snprintf(ret_error, STORE_ERROR_BYTES, "out of memory");
 		return -ENOMEM;

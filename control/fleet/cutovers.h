@@ -36,6 +36,9 @@ void fleet_cutovers_free(struct fleet_cutovers *cutovers);
 int fleet_cutover_swap(struct store *store, const struct fleet_cutover *before,
 	const struct cutover *next, char *ret_error);
 
+// As text, as the store holds it; the caller frees it. NULL when memory is short.
+char *fleet_cutover_text(const struct cutover *cutover);
+
 // From text, as a local copy holds it. Returns NULL when it is none.
 struct fleet_cutover *fleet_cutover_parse(const char *text, size_t length, char *ret_error);
 

@@ -202,6 +202,7 @@ static void keep_passes(const struct fleet_cutovers *before, struct fleet_cutove
 	}
 }
 
+// A read that fails is done again with the next look: while the store is lost, calls fail at once.
 static void read_store(struct fleet *fleet)
 {
 	struct fleet_cutovers cutovers = {0};
@@ -209,9 +210,10 @@ static void read_store(struct fleet *fleet)
 	int rc = fleet_cutovers_read(fleet->store, &cutovers, error);
 
 	answered(fleet, rc);
-	fleet->read_ms = now_ms();
+	fleet->read_ms = rc < 0 ? 0 : now_ms();
 	if (rc < 0)
 		return; // what was read last goes on: frozen, never reset
+	fleet_conductor_saw(fleet->conductor, fleet->store, &cutovers);
 	char *text = join_texts(&cutovers);
 
 	keep_passes(&fleet->read, &cutovers);
@@ -326,7 +328,7 @@ static void look(struct fleet *fleet)
 	hand_verdicts_over(fleet);
 	if (moved != 0)
 		answered(fleet, moved);
-	if (moved > 0)
+	if (moved != 0)
 		read_store(fleet);
 }
 

@@ -7,6 +7,7 @@
 //	P/locks/NAME               the holder's name, on a lease: the only leases there are
 //	P/audit/0000…0007          one line an entry
 //
+// Reads are linearizable: a member that is cut off from the others answers with an error, never with the past.
 // A document is there when its generation's key is; parts are written before. Every transaction compares and writes
 // in one step. A call that was sent twice (the first answer was lost) may find its own work done: that counts as
 // done; key_swap looks for it in the history of the key, since others may have gone on from it.

@@ -3,6 +3,7 @@
 #include "control/cutover/json.h"
 #include "control/fleet/conductor.h"
 #include "control/fleet/guards.h"
+#include "control/store/backend.h"
 #include "control/fleet/live.h"
 #include "tests/lib/http_server.h"
 #include "tests/lib/suite.h"
@@ -523,6 +524,7 @@ static void put(struct store *store, const struct cutover *cutover)
 	CU_ASSERT_EQUAL_FATAL(fleet_cutover_swap(store, NULL, cutover, error), 0);
 }
 
+// As the fleet's thread does it: reads, tells the conductor, and lets it look.
 static int look(struct fleet_conductor *conductor, struct store *store, struct cutover *ret)
 {
 	struct fleet_cutovers cutovers = {0};
@@ -531,6 +533,7 @@ static int look(struct fleet_conductor *conductor, struct store *store, struct c
 
 	CU_ASSERT_EQUAL_FATAL(fleet_cutovers_read(store, &cutovers, error), 0);
 	CU_ASSERT_EQUAL_FATAL(cutovers.count, 1);
+	fleet_conductor_saw(conductor, store, &cutovers);
 	statement(&self, "a1", "ams", &cutovers.items[0]->cutover);
 	int moved = fleet_conductor_run(conductor, store, &cutovers, &self);
 
@@ -567,6 +570,52 @@ static void one_conducts_and_another_takes_over(void)
 	fleet_conductor_free(two);
 	store_close(one_store);
 	store_close(two_store);
+}
+
+// A store whose swaps are not answered. Done or not is for the next look to find out.
+static bool swaps_are_done;
+
+static int swap_unheard(struct store *store, const char *key, const char *before, const char *value)
+{
+	if (swaps_are_done)
+		CU_ASSERT_EQUAL(store_file.key_swap(store, key, before, value), 0);
+	return store_fail(store, -EIO, "no answer");
+}
+
+static void step_without_an_answer_is_looked_up(void)
+{
+	struct store_backend deaf = store_file;
+
+	deaf.key_swap = swap_unheard;
+	for (unsigned done = 0; done < 2; done++) {
+		struct store *store = fresh_store("a1");
+		struct fleet_conductor *one = fleet_conductor_create("a1");
+		struct fleet_cutovers before = {0};
+		struct cutover cutover;
+		uint64_t count = 0, broken = 0;
+		char error[STORE_ERROR_BYTES];
+
+		fixture_reach(&cutover, CUTOVER_SHIFTING);
+		put(store, &cutover);
+		say_all(store, &cutover, 1);
+		CU_ASSERT_EQUAL(fleet_cutovers_read(store, &before, error), 0);
+		swaps_are_done = done != 0;
+		store->backend = &deaf;
+		CU_ASSERT_EQUAL(look(one, store, &cutover), -EIO);
+		store->backend = &store_file;
+		CU_ASSERT_EQUAL(store_audit_verify(store, &count, &broken), 0);
+		CU_ASSERT_EQUAL(count, 0);
+		// What was read before the swap says nothing, and nothing is moved on it.
+		CU_ASSERT_EQUAL(fleet_conductor_run(one, store, &before, NULL), 0);
+		CU_ASSERT_EQUAL(look(one, store, &cutover), done ? 0 : 1);
+		CU_ASSERT_EQUAL(look(one, store, &cutover), 0);
+		CU_ASSERT_EQUAL(cutover.state, CUTOVER_SOAKING);
+		CU_ASSERT_EQUAL(store_audit_verify(store, &count, &broken), 0);
+		CU_ASSERT_EQUAL(count, 1);
+		fleet_cutovers_free(&before);
+		fleet_conductor_free(one);
+		store_close(store);
+	}
 }
 
 static void swap_of_a_stale_document_loses(void)
@@ -610,6 +659,7 @@ static const struct test_case cases[] = {
 	CASE(a_query_is_judged_when_its_answer_is_there),
 	CASE(what_guards_said_of_another_plan_is_not_heard),
 	CASE(one_conducts_and_another_takes_over),
+	CASE(step_without_an_answer_is_looked_up),
 	CASE(swap_of_a_stale_document_loses),
 };
 
