@@ -11,7 +11,9 @@
 #
 . "$(dirname "$0")/fleet_lib.sh"
 . "$(dirname "$0")/etcd_lib.sh"
-command -v etcd >/dev/null || { echo "1..0 # SKIP needs etcd"; exit 0; }
+for tool in etcd etcdctl openssl; do
+	command -v $tool >/dev/null || { echo "1..0 # SKIP needs $tool"; exit 0; }
+done
 
 nodes="a1 a2 w1 w2 f1 f2"
 

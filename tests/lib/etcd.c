@@ -16,7 +16,8 @@
 
 bool etcd_installed(void)
 {
-	return access("/usr/bin/etcd", X_OK) == 0 && access("/usr/bin/etcdctl", X_OK) == 0;
+	return access("/usr/bin/etcd", X_OK) == 0 && access("/usr/bin/etcdctl", X_OK) == 0 &&
+		access("/usr/bin/openssl", X_OK) == 0;
 }
 
 // A port that nobody has now. It is free again when this returns, so another may take it first: rare enough.

@@ -34,7 +34,7 @@ struct etcd_cluster {
 	const char *endpoints[ETCD_MEMBERS_MAX];
 };
 
-bool etcd_installed(void);
+bool etcd_installed(void); // and openssl, for the certificates
 
 // Starts 1 or 3 members and waits, at most 15 s, until they take writes. Returns 0 or -1.
 // Members die with their parent.

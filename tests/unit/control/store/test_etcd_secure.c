@@ -346,7 +346,7 @@ int main(int argc, char **argv)
 	bool is_signed = argc > 1 && strcmp(argv[1], "signed") == 0;
 
 	if (!etcd_installed()) {
-		printf("1..0 # SKIP etcd is not installed\n");
+		printf("1..0 # SKIP needs etcd, etcdctl and openssl\n");
 		return 0;
 	}
 	if (!fixture_begin(3, is_signed ? ETCD_SECURE_SIGNED : ETCD_SECURE)) {
