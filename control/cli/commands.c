@@ -214,7 +214,7 @@ const struct cli_command cli_commands[] = {
 	},
 	{
 		.noun = "status",
-		.summary = "the node: generations, dataplane, what is configured",
+		.summary = "the node: generations, store, dataplane, what is configured",
 		.flags = CLI_STREAMS,
 		.run = request_run,
 	},
