@@ -240,6 +240,7 @@ static enum cutover_code do_set(struct order *order)
 
 		if (!concerns(order, i))
 			continue;
+		datacenter->move_established = false;
 		if (command->has_share) {
 			datacenter->admitted = true;
 			datacenter->share = command->share;
@@ -261,6 +262,26 @@ static enum cutover_code do_set(struct order *order)
 	return CUTOVER_OK;
 }
 
+// Marks the datacenters of a rollback whose established flows are to come back; none named: all. Returns whether any of
+// them was not marked yet.
+static bool recall(struct order *order)
+{
+	const struct cutover_command *command = order->command;
+	bool any = false;
+
+	for (uint32_t i = 0; i < order->next.spec.datacenter_count; i++) {
+		bool *marked = &order->next.datacenters[i].move_established;
+
+		if (!command->move_established ||
+			(!datacenter_set_empty(&command->datacenters) &&
+				!datacenter_set_has(&command->datacenters, i)))
+			continue;
+		any |= !*marked;
+		*marked = true;
+	}
+	return any;
+}
+
 // Takes some datacenters back and keeps them out until `set` names them again; the others stay, paused.
 static enum cutover_code rollback_some(struct order *order)
 {
@@ -279,8 +300,10 @@ static enum cutover_code rollback_some(struct order *order)
 			}
 		}
 		any |= datacenter->share != 0 || datacenter->cap != 0;
-		*datacenter = (struct cutover_datacenter){0};
+		*datacenter = (struct cutover_datacenter){
+			.move_established = datacenter->move_established};
 	}
+	any |= recall(order);
 	if (!any)
 		return answer(order, CUTOVER_OK, "those datacenters are at 0%% already");
 	order->shares = true;
@@ -290,13 +313,20 @@ static enum cutover_code rollback_some(struct order *order)
 	return CUTOVER_OK;
 }
 
+// A way back that was taken already has only established flows to go on about. Nodes must follow once more.
 static enum cutover_code do_rollback(struct order *order)
 {
-	if (!has_reason(order->command))
+	enum cutover_state state = order->now->state;
+	bool returns = state == CUTOVER_ROLLING_BACK || state == CUTOVER_ROLLED_BACK;
+
+	if (!has_reason(order->command) && (!returns || order->command->move_established))
 		return answer(order, CUTOVER_USAGE, "rollback needs a reason");
-	if (!datacenter_set_empty(&order->command->datacenters) &&
-		order->now->state != CUTOVER_STAGED)
+	if (!datacenter_set_empty(&order->command->datacenters) && state != CUTOVER_STAGED &&
+		!returns)
 		return rollback_some(order);
+	if (!recall(order) && returns)
+		return answer(order, CUTOVER_OK, "it %s already",
+			state == CUTOVER_ROLLED_BACK ? "was rolled back" : "is rolling back");
 	order->shares = true;
 	move_zero(&order->next);
 	move_enter(&order->next, order->to, order->now_ms);
@@ -336,6 +366,8 @@ static enum cutover_code do_discard(struct order *order)
 	if (cutover_share_max(order->now) != 0)
 		return answer(order, CUTOVER_CONFLICT,
 			"an override sends flows to the new ring; clear it first");
+	for (uint32_t i = 0; i < order->next.spec.datacenter_count; i++)
+		order->next.datacenters[i].move_established = false;
 	order->shares = true;
 	move_enter(&order->next, order->to, order->now_ms);
 	return CUTOVER_OK;
@@ -368,6 +400,7 @@ static enum cutover_code put_override(struct order *order, uint32_t index)
 	override->datacenter = index;
 	override->share = command->share;
 	override->expires_ms = order->now_ms + command->ttl_ms;
+	order->next.datacenters[index].move_established = false;
 	move_say(override->reason, "%s", command->reason);
 	return CUTOVER_OK;
 }
@@ -507,7 +540,8 @@ enum cutover_code cutover_command(struct cutover *cutover, const struct cutover_
 	move_count(&order.next, order.shares);
 	*cutover = order.next;
 	ret->changed = true;
-	snprintf(ret->text, sizeof(ret->text), "%s: now %s", cutover_event_name(command->verb),
-		cutover_state_name(cutover->state));
+	snprintf(ret->text, sizeof(ret->text), "%s: now %s%s", cutover_event_name(command->verb),
+		cutover_state_name(cutover->state),
+		command->move_established ? "; established flows of the new ring come back" : "");
 	return ret->code;
 }

@@ -24,9 +24,10 @@ static json_t *write_datacenters(const struct cutover *cutover)
 		const struct cutover_datacenter *datacenter = &cutover->datacenters[i];
 
 		json_array_append_new(list,
-			json_pack("{s:s, s:b, s:o, s:o}", "name", cutover->spec.datacenters[i],
+			json_pack("{s:s, s:b, s:o, s:o, s:b}", "name", cutover->spec.datacenters[i],
 				"admitted", datacenter->admitted, "share",
-				number(datacenter->share), "cap", number(datacenter->cap)));
+				number(datacenter->share), "cap", number(datacenter->cap),
+				"move_established", datacenter->move_established));
 	}
 	return list;
 }
@@ -161,6 +162,8 @@ static void read_datacenters(struct reader *reader, struct cutover *cutover)
 			.admitted = get_flag(&entry, "admitted"),
 			.share = (uint32_t)get_number(&entry, "share", GATE_SHARE_ALL),
 			.cap = (uint32_t)get_number(&entry, "cap", GATE_SHARE_ALL),
+			// Older documents do not say.
+			.move_established = json_is_true(json_object_get(item, "move_established")),
 		};
 
 		reader->failed |= entry.failed;

@@ -59,6 +59,13 @@ uint32_t cutover_share(const struct cutover *cutover, const char *datacenter, bo
 	return share_of(cutover, (uint32_t)index, kill_switch, ret_cause);
 }
 
+bool cutover_recalls(const struct cutover *cutover, const char *datacenter)
+{
+	int index = cutover_datacenter_find(&cutover->spec, datacenter);
+
+	return index >= 0 && cutover->datacenters[index].move_established;
+}
+
 uint32_t cutover_share_min(const struct cutover *cutover)
 {
 	uint32_t least = GATE_SHARE_ALL;

@@ -28,6 +28,8 @@ struct cutover_datacenter {
 	bool admitted;
 	uint32_t share; // that its stages have reached, millionths
 	uint32_t cap;   // GATE_SHARE_ALL: none
+	// A rollback said that established flows of the new ring come back, too. Ends with whatever sends flows there again.
+	bool move_established;
 };
 
 struct cutover_override {
@@ -51,7 +53,7 @@ struct cutover {
 	uint64_t
 		revision; // of this document; grows with every change, what compare-and-swap compares
 	uint64_t
-		shares_revision; // revision at which shares or rings last changed; what nodes acknowledge
+		shares_revision; // revision at which shares, recalls or rings last changed; what nodes acknowledge
 	enum cutover_state state;
 	enum cutover_state resume_to; // for PAUSED
 	enum cutover_pause pause;
@@ -105,6 +107,7 @@ struct cutover_command {
 	uint64_t plan_id;        // stage: must be the cutover's; 0: any
 	bool force;              // past soak time, surge and shadow limits; needs a reason
 	bool allow_node_churn;
+	bool move_established; // rollback
 	bool has_share;
 	uint32_t share;                    // set, override
 	struct datacenter_set datacenters; // set, rollback, override: empty means all
@@ -146,6 +149,9 @@ bool cutover_step(struct cutover *cutover, const struct cutover_facts *facts, ui
 // The share that a node of a datacenter sends to the new ring. datacenter: its name; unknown ones have 0.
 uint32_t cutover_share(const struct cutover *cutover, const char *datacenter, bool kill_switch,
 	enum threshold_cause *ret_cause);
+
+// Tells whether a node of a datacenter takes established flows back from the new ring, while its share is 0.
+bool cutover_recalls(const struct cutover *cutover, const char *datacenter);
 
 // Tells whether every node that counts in the stage's datacenters (all: in every datacenter) follows the document.
 // Missing nodes are tolerated up to the stage's limit in each datacenter. *ret_why, of CUTOVER_REASON_BYTES, says who

@@ -260,7 +260,8 @@ static const struct cutover_rule rules[CUTOVER_STATE_COUNT][CUTOVER_EVENT_COUNT]
 			[CUTOVER_FAIL] = GO(ROLLING_BACK),
 			[CUTOVER_DRAINED] = STAY(IDLE),
 		},
-	// Shares are 0 in the document; waiting only for nodes that can be reached.
+	// Shares are 0 in the document; waiting only for nodes that can be reached. Another rollback can only add that
+	// established flows come back, too; so it can after the end.
 	[CUTOVER_ROLLING_BACK] =
 		{
 			[CUTOVER_STAGE] = NO(RETURNING),
@@ -269,7 +270,7 @@ static const struct cutover_rule rules[CUTOVER_STATE_COUNT][CUTOVER_EVENT_COUNT]
 			[CUTOVER_PAUSE] = NO(RETURNING),
 			[CUTOVER_RESUME] = NO(RETURNING),
 			[CUTOVER_SET] = NO(RETURNING),
-			[CUTOVER_ROLLBACK] = STAY("it is rolling back already"),
+			[CUTOVER_ROLLBACK] = GO(ROLLING_BACK),
 			[CUTOVER_RETIRE] = NO(RETURNING),
 			[CUTOVER_DISCARD] = NO("nodes have not all gone back to the old ring yet"),
 			[CUTOVER_OVERRIDE_SET] = NO(RETURNING),
@@ -294,7 +295,7 @@ static const struct cutover_rule rules[CUTOVER_STATE_COUNT][CUTOVER_EVENT_COUNT]
 			[CUTOVER_PAUSE] = NO(RETURNED),
 			[CUTOVER_RESUME] = NO(RETURNED),
 			[CUTOVER_SET] = NO(RETURNED),
-			[CUTOVER_ROLLBACK] = STAY("it was rolled back already"),
+			[CUTOVER_ROLLBACK] = GO(ROLLING_BACK),
 			[CUTOVER_RETIRE] = NO(RETURNED),
 			[CUTOVER_DISCARD] = GO(DISCARDED),
 			[CUTOVER_OVERRIDE_SET] = NO(RETURNED),

@@ -125,6 +125,14 @@ static bool commit(const struct cutover *next, uint64_t expected, enum cutover_e
 		// Nodes look only when shares_revision says so.
 		CU_ASSERT_TRUE_FATAL(before == after || next->shares_revision == next->revision);
 		CU_ASSERT_TRUE_FATAL(after >= before || may_lower);
+		// Flows come back only where none goes, and nodes hear of it.
+		bool recalled = cutover_recalls(&sim.store, sim.store.spec.datacenters[i]);
+		bool recalls = cutover_recalls(next, next->spec.datacenters[i]);
+
+		CU_ASSERT_TRUE_FATAL(!recalls || after == 0);
+		CU_ASSERT_TRUE_FATAL(
+			recalled == recalls || next->shares_revision == next->revision);
+		CU_ASSERT_TRUE_FATAL(recalled || !recalls || cause == CUTOVER_ROLLBACK);
 		if (after < before)
 			sim.lowered++;
 		if (after > sim.ceiling[i])
@@ -314,16 +322,21 @@ static void operator_opens_gate(void)
 static void operator_interferes(void)
 {
 	struct cutover_command command = {.ttl_ms = 60000 + chance(200000)};
-	uint32_t what = chance(8);
+	uint32_t what = chance(9);
 
 	command.verb = what == 0 ? CUTOVER_PAUSE
 		: what <= 2      ? CUTOVER_OVERRIDE_SET
 		: what <= 4      ? CUTOVER_SET
 		: what == 5      ? CUTOVER_LOCK
+		: what == 8      ? CUTOVER_ROLLBACK
 				 : CUTOVER_OVERRIDE_CLEAR;
 	if (command.verb == CUTOVER_SET || command.verb == CUTOVER_OVERRIDE_SET) {
 		command.has_share = true;
 		command.share = chance(GATE_SHARE_ALL + 1);
+		datacenter_set_add(&command.datacenters, chance(DATACENTERS));
+	}
+	if (command.verb == CUTOVER_ROLLBACK) {
+		command.move_established = chance(2) == 0;
 		datacenter_set_add(&command.datacenters, chance(DATACENTERS));
 	}
 	operator_does(&command);

@@ -21,6 +21,7 @@ static void every_state_reads_back_as_it_was_written(void)
 			true, 2, 77, FIXTURE_START_MS + 1, "because \"of\" it"};
 		snprintf(before.lock.owner, sizeof(before.lock.owner), "ann");
 		before.lock.expires_ms = FIXTURE_START_MS;
+		before.datacenters[1].move_established = true;
 		json_t *first = cutover_write(&before);
 
 		CU_ASSERT_PTR_NOT_NULL_FATAL(first);
@@ -38,6 +39,26 @@ static void every_state_reads_back_as_it_was_written(void)
 		json_decref(first);
 		json_decref(second);
 	}
+}
+
+// A node of before wrote it.
+static void document_without_a_word_on_established_flows_leaves_them(void)
+{
+	struct cutover before, after;
+	char error[CUTOVER_REASON_BYTES] = "";
+	json_t *datacenter;
+	size_t i;
+
+	fixture_reach(&before, CUTOVER_ROLLED_BACK);
+	before.datacenters[1].move_established = true;
+	json_t *object = cutover_write(&before);
+
+	json_array_foreach (json_object_get(object, "datacenters"), i, datacenter)
+		json_object_del(datacenter, "move_established");
+	CU_ASSERT_EQUAL_FATAL(cutover_read(object, &after, error), 0);
+	for (i = 0; i < before.spec.datacenter_count; i++)
+		CU_ASSERT_FALSE(after.datacenters[i].move_established);
+	json_decref(object);
 }
 
 // Takes each key out of the document, and gives each a wrong kind: read says so, and never crashes.
@@ -225,6 +246,7 @@ static void times_read_back(void)
 
 static const struct test_case cases[] = {
 	CASE(every_state_reads_back_as_it_was_written),
+	CASE(document_without_a_word_on_established_flows_leaves_them),
 	CASE(document_with_a_part_missing_is_refused),
 	CASE(specification_of_an_operator_is_read),
 	CASE(all_faults_come_at_once_each_with_its_place),

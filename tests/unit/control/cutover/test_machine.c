@@ -276,6 +276,75 @@ static void rollback_of_one_datacenter_keeps_it_out_until_set(void)
 	CU_ASSERT_EQUAL(share("waw"), 100000);
 }
 
+// Of one datacenter alone, until something sends flows there again.
+static void established_flows_of_one_datacenter_come_back(void)
+{
+	struct cutover_command order = fixture_command(CUTOVER_ROLLBACK);
+
+	reach(CUTOVER_SOAKING);
+	datacenter_set_add(&order.datacenters, 1);
+	CU_ASSERT_EQUAL(give(order), CUTOVER_OK);
+	CU_ASSERT_FALSE(cutover_recalls(&cutover, "waw"));
+	order.move_established = true; // it hurts still
+	CU_ASSERT_EQUAL(give(order), CUTOVER_OK);
+	CU_ASSERT_TRUE(result.changed);
+	CU_ASSERT_EQUAL(cutover.shares_revision, cutover.revision);
+	CU_ASSERT_EQUAL(cutover.state, CUTOVER_PAUSED);
+	CU_ASSERT_TRUE(cutover_recalls(&cutover, "waw"));
+	CU_ASSERT_FALSE(cutover_recalls(&cutover, "ams"));
+	CU_ASSERT_EQUAL(share("ams"), 10000);
+	CU_ASSERT_EQUAL(give(order), CUTOVER_OK);
+	CU_ASSERT_FALSE(result.changed);
+	order.move_established = false;
+	CU_ASSERT_EQUAL(give(order), CUTOVER_OK);
+	CU_ASSERT_FALSE(result.changed);
+	// The others go on; this one stays as it is.
+	CU_ASSERT_EQUAL(give_verb(CUTOVER_RESUME), CUTOVER_OK);
+	CU_ASSERT_EQUAL(step(1000), CUTOVER_APPLIED);
+	CU_ASSERT_EQUAL(step(60000), CUTOVER_STEP_DONE);
+	CU_ASSERT_EQUAL(share("ams"), 100000);
+	CU_ASSERT_TRUE(cutover_recalls(&cutover, "waw"));
+	order.verb = CUTOVER_SET;
+	order.has_share = true;
+	order.share = 100000;
+	CU_ASSERT_EQUAL(give(order), CUTOVER_OK);
+	CU_ASSERT_EQUAL(share("waw"), 100000);
+	CU_ASSERT_FALSE(cutover_recalls(&cutover, "waw"));
+}
+
+static void override_and_discard_end_what_a_rollback_said_of_established_flows(void)
+{
+	struct cutover_command order = fixture_command(CUTOVER_ROLLBACK);
+
+	reach(CUTOVER_SOAKING);
+	datacenter_set_add(&order.datacenters, 0);
+	datacenter_set_add(&order.datacenters, 1);
+	order.move_established = true;
+	CU_ASSERT_EQUAL(give(order), CUTOVER_OK);
+	order = fixture_command(CUTOVER_OVERRIDE_SET);
+	datacenter_set_add(&order.datacenters, 1);
+	order.has_share = true;
+	order.share = 50000;
+	order.ttl_ms = 1000000;
+	CU_ASSERT_EQUAL(give(order), CUTOVER_OK);
+	CU_ASSERT_TRUE(cutover_recalls(&cutover, "ams"));
+	CU_ASSERT_FALSE(cutover_recalls(&cutover, "waw"));
+	order = fixture_command(CUTOVER_ROLLBACK);
+	datacenter_set_add(&order.datacenters, 1);
+	order.move_established = true; // of one; the others' flows stay
+	CU_ASSERT_EQUAL(give_verb(CUTOVER_ROLLBACK), CUTOVER_OK);
+	CU_ASSERT_EQUAL(step(1000), CUTOVER_APPLIED);
+	CU_ASSERT_EQUAL(cutover.state, CUTOVER_ROLLED_BACK);
+	CU_ASSERT_EQUAL(give(order), CUTOVER_OK);
+	CU_ASSERT_EQUAL(cutover.state, CUTOVER_ROLLING_BACK);
+	CU_ASSERT_TRUE(cutover_recalls(&cutover, "waw"));
+	CU_ASSERT_FALSE(cutover_recalls(&cutover, "fra"));
+	CU_ASSERT_EQUAL(step(1000), CUTOVER_APPLIED);
+	CU_ASSERT_EQUAL(give_verb(CUTOVER_DISCARD), CUTOVER_OK);
+	CU_ASSERT_FALSE(cutover_recalls(&cutover, "ams"));
+	CU_ASSERT_FALSE(cutover_recalls(&cutover, "waw"));
+}
+
 static void datacenter_that_is_held_back_keeps_it_from_full(void)
 {
 	struct cutover_command order = fixture_command(CUTOVER_SET);
@@ -452,6 +521,8 @@ static const struct test_case cases[] = {
 	CASE(override_rules_until_its_time_is_over),
 	CASE(kill_switch_comes_before_everything),
 	CASE(rollback_of_one_datacenter_keeps_it_out_until_set),
+	CASE(established_flows_of_one_datacenter_come_back),
+	CASE(override_and_discard_end_what_a_rollback_said_of_established_flows),
 	CASE(datacenter_that_is_held_back_keeps_it_from_full),
 	CASE(share_by_hand_waits_for_advance_and_then_goes_on_from_there),
 	CASE(rise_beyond_the_surge_limit_needs_force_and_a_reason),
