@@ -41,6 +41,8 @@ static const struct schema_field id_fields[] = {
 
 static const struct schema_map id_table = {"id", sizeof(struct document_id), id_fields};
 
+static const struct schema_choice established[] = {{"stay", 0}, {"move", 1}, {NULL, 0}};
+
 static const struct schema_field cutover_fields[] = {
 	{"pool", SCHEMA_NAME, SCHEMA_REQUIRED | SCHEMA_ID, AT(document_cutover, pool)},
 	{"ring", SCHEMA_MAP, SCHEMA_REQUIRED, AT(document_cutover, ring),
@@ -52,6 +54,8 @@ static const struct schema_field cutover_fields[] = {
 		RANGE(0, GATE_SHARE_ALL)},
 	{"sent_share", SCHEMA_SHARE, SCHEMA_REQUIRED, AT(document_cutover, sent_share),
 		RANGE(0, GATE_SHARE_ALL)},
+	{"established", SCHEMA_CHOICE, 0, AT(document_cutover, moves_established),
+		.choices = established, .preset = "stay"},
 	END,
 };
 

@@ -33,8 +33,11 @@ struct document_cutover {
 	uint32_t salt;       // of the gate; fixed for the life of the cutover
 	uint32_t share;      // of flows on the new ring, millionths
 	uint32_t sent_share; // share that the newest snapshot was made with
+	// 1: a rollback said that established flows of the new ring come back, too (GATE_RECALL at share 0).
+	uint32_t moves_established;
 	// What this node uses instead of share, when a fleet's cutover says so. Not part of the document's text.
 	bool has_node_share;
+	bool node_moves_established;
 	uint32_t node_share;
 };
 
@@ -42,6 +45,14 @@ struct document_cutover {
 static inline uint32_t document_cutover_share(const struct document_cutover *cutover)
 {
 	return cutover->has_node_share ? cutover->node_share : cutover->share;
+}
+
+// The word of this node's gate.
+static inline uint64_t document_cutover_gate(const struct document_cutover *cutover)
+{
+	return gate_word(document_cutover_share(cutover),
+		cutover->has_node_share ? cutover->node_moves_established
+					: cutover->moves_established != 0);
 }
 
 // The points of a balanced v3 ring: part of its specification, so that no node searches for them again and the next ring

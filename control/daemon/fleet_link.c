@@ -18,6 +18,8 @@
 #define TICK_US          1000000u
 #define KILL_SWITCH_NAME "kill-switch"
 #define LOCAL_NAME       "rollback-local"
+#define LOCAL_MOVES      "move-established"
+#define LOCAL_LINE_BYTES (CUTOVER_NAME_BYTES + sizeof(LOCAL_MOVES) + 2)
 #define PATH_BYTES       4096
 // A node that does not conduct puts rings in order only when nobody else has done it for so long.
 #define PATIENCE_TICKS 10u
@@ -29,6 +31,12 @@ struct pool_load {
 	struct load *load;
 };
 
+// A pool that is rolled back on this node alone.
+struct local {
+	char pool[CUTOVER_NAME_BYTES];
+	enum fleet_link_local mode; // not FLEET_LINK_FOLLOWS
+};
+
 struct fleet_link {
 	struct node *node;
 	struct fleet *fleet;
@@ -37,7 +45,7 @@ struct fleet_link {
 	struct stats_file stats;
 	struct fleet_status status;
 	bool kill_switch;
-	char local[FLEET_POOLS_MAX][CUTOVER_NAME_BYTES];
+	struct local locals[FLEET_POOLS_MAX];
 	uint32_t local_count;
 	struct pool_load loads[FLEET_POOLS_MAX];
 	uint32_t load_count;
@@ -53,18 +61,36 @@ static void switch_path(
 	snprintf(ret, PATH_BYTES, "%s/%s", node_config(link->node)->run_dir, name);
 }
 
-bool fleet_link_is_local(const struct fleet_link *link, const char *pool)
+static struct local *local_find(const struct fleet_link *link, const char *pool)
 {
 	for (uint32_t i = 0; i < link->local_count; i++) {
-		if (strcmp(link->local[i], pool) == 0)
-			return true;
+		if (strcmp(link->locals[i].pool, pool) == 0)
+			return (struct local *)&link->locals[i];
 	}
-	return false;
+	return NULL;
+}
+
+enum fleet_link_local fleet_link_local(const struct fleet_link *link, const char *pool)
+{
+	const struct local *local = local_find(link, pool);
+
+	return local ? local->mode : FLEET_LINK_FOLLOWS;
+}
+
+// A line a pool: its name, and LOCAL_MOVES behind it.
+static void local_read(struct fleet_link *link, char *line)
+{
+	struct local *local = &link->locals[link->local_count++];
+	size_t length = strcspn(line, " \n");
+
+	local->mode = strstr(line + length, LOCAL_MOVES) ? FLEET_LINK_BACK_ALL : FLEET_LINK_BACK;
+	line[length] = '\0';
+	snprintf(local->pool, sizeof(local->pool), "%.63s", line);
 }
 
 static void switches_load(struct fleet_link *link)
 {
-	char path[PATH_BYTES], line[CUTOVER_NAME_BYTES + 2];
+	char path[PATH_BYTES], line[LOCAL_LINE_BYTES];
 	FILE *file;
 
 	switch_path(link, KILL_SWITCH_NAME, path);
@@ -72,10 +98,8 @@ static void switches_load(struct fleet_link *link)
 	switch_path(link, LOCAL_NAME, path);
 	file = fopen(path, "re");
 	while (file != NULL && link->local_count < FLEET_POOLS_MAX &&
-		fgets(line, sizeof(line), file) != NULL) {
-		line[strcspn(line, "\n")] = '\0';
-		snprintf(link->local[link->local_count++], CUTOVER_NAME_BYTES, "%.63s", line);
-	}
+		fgets(line, sizeof(line), file) != NULL)
+		local_read(link, line);
 	if (file != NULL)
 		fclose(file);
 }
@@ -107,31 +131,34 @@ int fleet_link_kill_switch(struct fleet_link *link, bool on)
 
 static int local_save(const struct fleet_link *link)
 {
-	char path[PATH_BYTES], text[FLEET_POOLS_MAX * (CUTOVER_NAME_BYTES + 1) + 1] = "";
+	char path[PATH_BYTES], text[FLEET_POOLS_MAX * LOCAL_LINE_BYTES] = "";
 	size_t length = 0;
 
 	switch_path(link, LOCAL_NAME, path);
-	for (uint32_t i = 0; i < link->local_count; i++)
-		length += (size_t)snprintf(
-			text + length, sizeof(text) - length, "%s\n", link->local[i]);
+	for (uint32_t i = 0; i < link->local_count; i++) {
+		const struct local *local = &link->locals[i];
+
+		length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s\n",
+			local->pool, local->mode == FLEET_LINK_BACK_ALL ? " " LOCAL_MOVES : "");
+	}
 	return file_write(path, text);
 }
 
-int fleet_link_local(struct fleet_link *link, const char *pool, bool on)
+int fleet_link_local_set(struct fleet_link *link, const char *pool, enum fleet_link_local mode)
 {
-	if (fleet_link_is_local(link, pool) == on)
+	struct local *local = local_find(link, pool);
+
+	if (fleet_link_local(link, pool) == mode)
 		return 0;
-	if (on && link->local_count == FLEET_POOLS_MAX)
-		return -ENOSPC;
-	if (on) {
-		snprintf(link->local[link->local_count++], CUTOVER_NAME_BYTES, "%s", pool);
+	if (mode == FLEET_LINK_FOLLOWS) {
+		*local = link->locals[--link->local_count];
 	} else {
-		for (uint32_t i = 0; i < link->local_count; i++) {
-			if (strcmp(link->local[i], pool) != 0)
-				continue;
-			link->local_count--;
-			memmove(link->local[i], link->local[link->local_count], CUTOVER_NAME_BYTES);
-		}
+		if (local == NULL && link->local_count == FLEET_POOLS_MAX)
+			return -ENOSPC;
+		if (local == NULL)
+			local = &link->locals[link->local_count++];
+		snprintf(local->pool, sizeof(local->pool), "%s", pool);
+		local->mode = mode;
 	}
 	fleet_link_refresh(link);
 	return local_save(link);
@@ -141,13 +168,19 @@ int fleet_link_local(struct fleet_link *link, const char *pool, bool on)
 static void locals_settle(struct fleet_link *link)
 {
 	const struct fleet_cutovers *cutovers = fleet_cutovers(link->fleet);
+	const char *datacenter = node_config(link->node)->datacenter;
 
 	for (uint32_t i = 0; i < cutovers->count; i++) {
 		const struct cutover *cutover = &cutovers->items[i]->cutover;
+		const char *pool = cutover->spec.pool;
+		bool past =
+			cutover->state == CUTOVER_RETIRED || cutover->state == CUTOVER_DISCARDED;
+		bool back = cutover->state == CUTOVER_ROLLING_BACK ||
+			cutover->state == CUTOVER_ROLLED_BACK;
+		bool all = fleet_link_local(link, pool) == FLEET_LINK_BACK_ALL;
 
-		if (cutover->state == CUTOVER_ROLLING_BACK ||
-			cutover_state_terminal(cutover->state))
-			fleet_link_local(link, cutover->spec.pool, false);
+		if (past || (back && (!all || cutover_recalls(cutover, datacenter))))
+			fleet_link_local_set(link, pool, FLEET_LINK_FOLLOWS);
 	}
 }
 
@@ -157,9 +190,16 @@ static uint32_t share_here(const struct fleet_link *link, const struct cutover *
 	enum threshold_cause *ret_cause)
 {
 	const char *datacenter = node_config(link->node)->datacenter;
-	bool off = link->kill_switch || fleet_link_is_local(link, cutover->spec.pool);
+	bool off = link->kill_switch ||
+		fleet_link_local(link, cutover->spec.pool) != FLEET_LINK_FOLLOWS;
 
 	return cutover_share(cutover, datacenter, off, ret_cause);
+}
+
+static bool recalls_here(const struct fleet_link *link, const struct cutover *cutover)
+{
+	return fleet_link_local(link, cutover->spec.pool) == FLEET_LINK_BACK_ALL ||
+		cutover_recalls(cutover, node_config(link->node)->datacenter);
 }
 
 // The rings of this very cutover in the document, known by its salt: a later one of the same pool is not ours.
@@ -185,6 +225,7 @@ static void shares_use(struct fleet_link *link)
 			rings_of(node_document(link->node), cutover) == NULL)
 			continue;
 		snprintf(shares[count].pool, sizeof(shares[count].pool), "%s", cutover->spec.pool);
+		shares[count].moves_established = recalls_here(link, cutover);
 		shares[count++].share = share_here(link, cutover, NULL);
 	}
 	node_shares_set(link->node, shares, count);
@@ -370,6 +411,7 @@ static void counters_fill(const struct fleet_link *link, struct fleet_pool *ret)
 	ret->packets_new = sums.packets_new;
 	ret->shadow_same = sums.shadow_same;
 	ret->shadow_different = sums.shadow_different;
+	ret->live_new = sums.live_new;
 }
 
 static void pool_fill(
@@ -380,7 +422,8 @@ static void pool_fill(
 	*ret = (struct fleet_pool){0};
 	snprintf(ret->pool, sizeof(ret->pool), "%s", cutover->spec.pool);
 	ret->share = share_here(link, cutover, NULL);
-	ret->local = fleet_link_is_local(link, ret->pool);
+	ret->local = fleet_link_local(link, ret->pool) != FLEET_LINK_FOLLOWS;
+	ret->moves_established = ret->share == 0 && recalls_here(link, cutover);
 	// Until rings and shares are in use, what is followed is what was before; nobody waits for a number in between.
 	if (dataplane->state == NODE_DATAPLANE_CURRENT &&
 		settled(node_document(link->node), cutover))

@@ -12,6 +12,13 @@
 struct fleet_link;
 struct sd_event;
 
+// What this node does with a pool's cutover on its own account.
+enum fleet_link_local {
+	FLEET_LINK_FOLLOWS,  // what the fleet says
+	FLEET_LINK_BACK,     // new flows take the old ring
+	FLEET_LINK_BACK_ALL, // and established flows of the new ring come back
+};
+
 // Starts the fleet's thread and takes the last known shares into use, before the dataplane is spoken to.
 // Returns 0 or -errno; ret_error: NODE_TEXT_BYTES.
 int fleet_link_open(struct node *node, struct fleet_link **ret, char *ret_error);
@@ -32,11 +39,12 @@ void fleet_link_live(
 	struct fleet_link *link, const struct document_cutover *cutover, struct fleet_live *live);
 
 // The node's own switches; they need no store, survive restarts, and come before everything that the fleet says.
-// Kill switch: no pool takes its new ring here. Local: that pool does not, until its cutover has gone back or ended.
+// Kill switch: no pool takes its new ring here. Local: that pool does not, until its cutover has gone the same way back or
+// has ended.
 // Return 0, or -errno when the switch could not be kept on disk (it is in effect all the same).
 int fleet_link_kill_switch(struct fleet_link *link, bool on);
-int fleet_link_local(struct fleet_link *link, const char *pool, bool on);
-bool fleet_link_is_local(const struct fleet_link *link, const char *pool);
+int fleet_link_local_set(struct fleet_link *link, const char *pool, enum fleet_link_local mode);
+enum fleet_link_local fleet_link_local(const struct fleet_link *link, const char *pool);
 
 // Takes the rings of a cutover that has ended out of the document. Returns whether they are out: true also when they
 // were, or when it has not ended and they are in.

@@ -137,10 +137,11 @@ static void service_write(struct writer *w, uint32_t position)
 	to->idle_udp_s = (uint16_t)from->timeouts.udp_s;
 }
 
-static uint64_t threshold_of(const struct document_cutover *cutover, enum image_shares shares)
+// An image with the share of its time never says that flows come back: a gate is set for that.
+static uint64_t word_of(const struct document_cutover *cutover, enum image_shares shares)
 {
-	return gate_threshold(
-		shares == IMAGE_SHARES_NOW ? document_cutover_share(cutover) : cutover->sent_share);
+	return shares == IMAGE_SHARES_NOW ? document_cutover_gate(cutover)
+					  : gate_threshold(cutover->sent_share);
 }
 
 static void pools_write(struct writer *w)
@@ -155,7 +156,7 @@ static void pools_write(struct writer *w)
 		struct gate *gate = &to[id_of(w, DOCUMENT_POOL, "", cutover->pool)].gate;
 
 		gate->salt = cutover->salt;
-		gate->word = threshold_of(cutover, w->shares);
+		gate->word = word_of(cutover, w->shares);
 	}
 }
 
@@ -336,7 +337,7 @@ uint64_t image_checksum(
 		const struct document_cutover *cutover = &document->cutovers[i];
 		uint32_t id = document_id_find(document, DOCUMENT_POOL, "", cutover->pool)->id;
 
-		snapshot_gate_set(&snapshot->pools[id], threshold_of(cutover, shares));
+		snapshot_gate_set(&snapshot->pools[id], word_of(cutover, shares));
 	}
 	checksum = snapshot_checksum(image->memory, image->bytes);
 	for (uint32_t i = 0; i < snapshot->pool_count; i++)

@@ -113,9 +113,10 @@ struct node_cutover {
 // Starts a cutover (with has_ring; share 0 unless given) or moves its share.
 enum node_code node_cutover_set(struct node *node, const struct node_request *request,
 	const struct node_cutover *cutover, struct node_outcome *outcome);
-// Share to 0, both rings stay. Ignores request->generation; legal whenever a cutover exists.
+// Share to 0, both rings stay; move_established: and established flows of the new ring come back, until the share is set
+// again or the cutover ends. Ignores request->generation; legal whenever a cutover exists.
 enum node_code node_cutover_rollback(struct node *node, const struct node_request *request,
-	const char *pool, struct node_outcome *outcome);
+	const char *pool, bool move_established, struct node_outcome *outcome);
 // Makes the new ring the only one; refused (NODE_REFUSED) below 100 %.
 enum node_code node_cutover_retire(struct node *node, const struct node_request *request,
 	const char *pool, struct node_outcome *outcome);
@@ -130,7 +131,8 @@ enum node_code node_cutover_discard(struct node *node, const struct node_request
 // A share that this node uses for a pool's cutover whatever the document says.
 struct node_share {
 	char pool[CONFIG_NAME_BYTES];
-	uint32_t share; // millionths
+	uint32_t share;         // millionths
+	bool moves_established; // at share 0: established flows of the new ring come back, too
 };
 
 // Takes shares into use, in place of those of the last call, and sends what differs. Pools that are in no cutover

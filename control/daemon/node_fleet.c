@@ -25,6 +25,7 @@ void node_shares_apply(const struct node *node, struct document *document)
 				continue;
 			cutover->has_node_share = true;
 			cutover->node_share = node->shares[s].share;
+			cutover->node_moves_established = node->shares[s].moves_established;
 		}
 	}
 }
@@ -37,6 +38,7 @@ int node_shares_set(struct node *node, const struct node_share *shares, uint32_t
 		return -E2BIG;
 	for (uint32_t i = 0; i < count && same; i++)
 		same = node->shares[i].share == shares[i].share &&
+			node->shares[i].moves_established == shares[i].moves_established &&
 			strcmp(node->shares[i].pool, shares[i].pool) == 0;
 	if (same)
 		return 0;

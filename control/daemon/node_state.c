@@ -121,7 +121,7 @@ void node_thresholds_set(struct node_state *state)
 		const struct document_id *id =
 			document_id_find(document, DOCUMENT_POOL, "", cutover->pool);
 
-		snapshot_gate_set(&state->image.snapshot->pools[id->id],
-			gate_threshold(document_cutover_share(cutover)));
+		snapshot_gate_set(
+			&state->image.snapshot->pools[id->id], document_cutover_gate(cutover));
 	}
 }

@@ -411,7 +411,7 @@ static void percent(uint32_t share, char ret[static 16])
 }
 
 static enum node_code share_set(struct node *node, struct node_change *change,
-	struct document_cutover *cutover, uint32_t share)
+	struct document_cutover *cutover, uint32_t share, bool moves_established)
 {
 	const struct document_cutover *before =
 		document_cutover_find(node->now.document, cutover->pool);
@@ -419,13 +419,17 @@ static enum node_code share_set(struct node *node, struct node_change *change,
 
 	percent(before != NULL ? before->share : 0, from);
 	percent(share, to);
-	if (before != NULL && before->share == share) {
+	if (before != NULL && before->share == share &&
+		(before->moves_established != 0) == moves_established) {
 		node_change_end(change);
 		return unchanged(change->outcome);
 	}
 	cutover->share = share;
-	node_say(change->outcome, NODE_OK, "pool \"%s\": %s%% -> %s%% of new flows on the %s ring",
-		cutover->pool, from, to, config_ring_version_name(cutover->ring.version));
+	cutover->moves_established = moves_established;
+	node_say(change->outcome, NODE_OK,
+		"pool \"%s\": %s%% -> %s%% of new flows on the %s ring%s", cutover->pool, from, to,
+		config_ring_version_name(cutover->ring.version),
+		moves_established ? "; its established flows come back" : "");
 	return node_change_commit(node, change);
 }
 
@@ -459,8 +463,9 @@ enum node_code node_cutover_set(struct node *node, const struct node_request *re
 		node_change_end(&change);
 		return code;
 	}
-	return share_set(
-		node, &change, cutover, wanted->has_share ? wanted->share : cutover->share);
+	return wanted->has_share ? share_set(node, &change, cutover, wanted->share, false)
+				 : share_set(node, &change, cutover, cutover->share,
+					   cutover->moves_established != 0);
 }
 
 // Begins a change of a cutover that exists.
@@ -480,9 +485,10 @@ static enum node_code cutover_begin(struct node *node, const struct node_request
 }
 
 enum node_code node_cutover_rollback(struct node *node, const struct node_request *request,
-	const char *pool, struct node_outcome *outcome)
+	const char *pool, bool move_established, struct node_outcome *outcome)
 {
 	struct node_request any = *request;
+	struct document_cutover *cutover;
 	struct node_change change;
 	enum node_code code;
 
@@ -492,7 +498,10 @@ enum node_code node_cutover_rollback(struct node *node, const struct node_reques
 	if (code != NODE_OK)
 		return code;
 	change.only_shares = true;
-	return share_set(node, &change, document_cutover_find(change.next, pool), 0);
+	cutover = document_cutover_find(change.next, pool);
+	// Said without it afterwards, it stays as it was.
+	return share_set(node, &change, cutover, 0,
+		move_established || (cutover->share == 0 && cutover->moves_established != 0));
 }
 
 enum node_code node_cutover_retire(struct node *node, const struct node_request *request,

@@ -211,8 +211,10 @@ void verb_cutover_rollback(struct server_call *call)
 		return;
 	if (server_text(call, "pool", &pool) != ANSWER_DONE)
 		return;
-	node_cutover_rollback(verbs_of(call)->node, &request, pool, &outcome);
+	node_cutover_rollback(verbs_of(call)->node, &request, pool,
+		server_flag(call, "move_established"), &outcome);
 	verbs_outcome(call, &outcome);
+	fleet_add_established_here(call, pool);
 }
 
 void verb_cutover_retire(struct server_call *call)

@@ -4,6 +4,7 @@
 #include "control/daemon/verb_fleet.h"
 
 #include "control/cutover/json.h"
+#include "control/daemon/established.h"
 #include "control/fleet/conductor.h"
 #include "control/fleet/guards.h"
 #include "control/fleet/roster.h"
@@ -154,6 +155,7 @@ static enum answer read_command(struct server_call *call, enum cutover_event ver
 	ret->ttl_ms = ttl_s;
 	ret->force = server_flag(call, "force");
 	ret->allow_node_churn = server_flag(call, "allow_node_churn");
+	ret->move_established = server_flag(call, "move_established");
 	ret->has_share = share != UINT64_MAX;
 	ret->share = ret->has_share ? (uint32_t)share : 0;
 	ret->has_cap = cap != UINT64_MAX;
@@ -264,9 +266,10 @@ static json_t *shares_json(const struct run *run)
 			status->dataplane == FLEET_DATAPLANE_CURRENT;
 
 		json_array_append_new(rows,
-			json_pack("{s:s, s:s, s:I, s:b, s:s}", "node", status->node, "datacenter",
-				status->datacenter, "share_ppm",
-				(json_int_t)(pool ? pool->share : 0), "follows", follows,
+			json_pack("{s:s, s:s, s:I, s:b, s:b, s:s}", "node", status->node,
+				"datacenter", status->datacenter, "share_ppm",
+				(json_int_t)(pool ? pool->share : 0), "moves_established",
+				pool != NULL && pool->moves_established, "follows", follows,
 				"dataplane", fleet_dataplane_name(status->dataplane)));
 	}
 	return rows;
@@ -280,6 +283,50 @@ static void give_result(struct server_call *call, const struct run *run, uint64_
 		"state", cutover_state_name(run->next.state), "revision",
 		(json_int_t)run->next.revision, "took_ms", (json_int_t)took_ms, "nodes",
 		shares_json(run));
+}
+
+// What the rollback concerns, from the last statements: for a look before, since the way back does not wait for them.
+static json_t *established_json(struct server_call *call, struct run *run)
+{
+	struct established established = {0};
+
+	fleet_look_at(call, &run->next, &run->roster, &run->facts);
+	for (uint32_t i = 0; i < run->roster.count; i++) {
+		const struct fleet_member *member = run->roster.members[i];
+		const struct fleet_pool *pool =
+			fleet_pool_find(&member->status, run->next.spec.pool);
+
+		if (!cutover_recalls(&run->next, member->status.datacenter))
+			continue;
+		if (pool == NULL || member->status.dataplane == FLEET_DATAPLANE_ABSENT ||
+			fleet_member_missing(member, steady_ms()))
+			established.silent_count++;
+		else
+			established_add(&established,
+				&(struct established_node){
+					pool->live_new, pool->shadow_same, pool->shadow_different});
+	}
+	return established_write(&established);
+}
+
+void fleet_add_established_here(struct server_call *call, const char *pool)
+{
+	const struct stats_file *stats = verbs_stats(verbs_of(call));
+	struct established established = {0};
+	struct stats_pool sums = {0};
+
+	if (call->result == NULL || !call->request->dry_run ||
+		!server_flag(call, "move_established"))
+		return;
+	if (stats == NULL) {
+		established.silent_count = 1;
+	} else {
+		stats_file_pool(stats, verbs_id(verbs_of(call), DOCUMENT_POOL, "", pool), &sums);
+		established_add(&established,
+			&(struct established_node){
+				sums.live_new, sums.shadow_same, sums.shadow_different});
+	}
+	json_object_set_new(call->result, "established", established_write(&established));
 }
 
 static void run_verb(struct server_call *call, enum cutover_event verb)
@@ -309,6 +356,9 @@ static void run_verb(struct server_call *call, enum cutover_event verb)
 			write_down(call, run);
 		}
 		give_result(call, run, steady_ms() - began_ms);
+		if (call->request->dry_run && server_flag(call, "move_established"))
+			json_object_set_new(
+				call->result, "established", established_json(call, run));
 	}
 	run_free(run);
 }
@@ -346,8 +396,18 @@ void verb_cutover_override(struct server_call *call)
 // A local way back is this node's alone: no store, no fleet; the statement tells the others.
 static void run_local(struct server_call *call, bool on)
 {
+	static const char *const texts[] = {
+		[FLEET_LINK_FOLLOWS] = "this node follows the fleet again",
+		[FLEET_LINK_BACK] =
+			"this node sends no new flow to the new ring, whatever the fleet says",
+		[FLEET_LINK_BACK_ALL] =
+			"this node sends no flow to the new ring, whatever the fleet says; established "
+			"ones come back",
+	};
 	struct fleet_link *link = verbs_of(call)->fleet;
+	enum fleet_link_local before, mode = FLEET_LINK_FOLLOWS;
 	const char *pool;
+	int rc = 0;
 
 	if (server_text(call, "pool", &pool) != ANSWER_DONE)
 		return;
@@ -355,17 +415,24 @@ static void run_local(struct server_call *call, bool on)
 		server_fail(call, ANSWER_USAGE, "rollback needs a reason");
 		return;
 	}
-	bool before = fleet_link_is_local(link, pool);
-	int rc = fleet_link_local(link, pool, on);
-
-	call->result = json_pack("{s:b, s:b, s:s, s:s, s:s}", "changed", before != on, "local", on,
-		"pool", pool, "dataplane", node_dataplane(verbs_of(call)->node)->text, "text",
-		rc < 0 ? "in effect, but not kept on disk: a restart forgets it"
-			: on
-			? "this node sends no new flow to the new ring, whatever the fleet says"
-			: "this node follows the fleet again");
-	fprintf(stderr, "<5>cutover of %s: rollback on this node alone: %s (uid %u: %s)\n", pool,
-		on ? "on" : "off", call->uid, call->request->reason);
+	before = fleet_link_local(link, pool);
+	if (on)
+		mode = server_flag(call, "move_established") || before == FLEET_LINK_BACK_ALL
+			? FLEET_LINK_BACK_ALL
+			: FLEET_LINK_BACK;
+	if (!call->request->dry_run)
+		rc = fleet_link_local_set(link, pool, mode);
+	call->result = json_pack("{s:b, s:b, s:b, s:s, s:s, s:s}", "changed", before != mode,
+		"dry_run", call->request->dry_run, "local", on, "pool", pool, "dataplane",
+		node_dataplane(verbs_of(call)->node)->text, "text",
+		rc < 0 ? "in effect, but not kept on disk: a restart forgets it" : texts[mode]);
+	fleet_add_established_here(call, pool);
+	if (!call->request->dry_run)
+		fprintf(stderr,
+			"<5>cutover of %s: rollback on this node alone: %s%s (uid %u: %s)\n", pool,
+			on ? "on" : "off",
+			mode == FLEET_LINK_BACK_ALL ? ", established flows, too" : "", call->uid,
+			call->request->reason);
 }
 
 void verb_cutover_resume(struct server_call *call)

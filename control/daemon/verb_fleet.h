@@ -23,5 +23,8 @@ int fleet_look_at(struct server_call *call, const struct cutover *cutover,
 // Runs a verb that one node alone has as well, if the pool is in a cutover over the fleet. Returns whether it did.
 bool fleet_takes(struct server_call *call, enum cutover_event verb);
 
+// Adds to the result of a dry run with move_established what this node's flow tables hold of it.
+void fleet_add_established_here(struct server_call *call, const char *pool);
+
 // A cutover over the fleet as `show` tells it: the document, and what nodes and guards say.
 json_t *verb_fleet_cutover_json(struct server_call *call, const struct cutover *cutover);

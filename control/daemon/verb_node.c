@@ -246,9 +246,10 @@ static json_t *facts_json(const struct cutover *cutover, const struct cutover_fa
 		uint32_t share = cutover_share(cutover, name, false, &cause);
 
 		json_array_append_new(rows,
-			json_pack("{s:s, s:I, s:s, s:i, s:i, s:i, s:i, s:i, s:i}", "name", name,
-				"share_ppm", (json_int_t)share, "cause",
-				threshold_cause_text(cause), "nodes", seen->nodes, "prepared",
+			json_pack("{s:s, s:I, s:s, s:b, s:i, s:i, s:i, s:i, s:i, s:i}", "name",
+				name, "share_ppm", (json_int_t)share, "cause",
+				threshold_cause_text(cause), "move_established",
+				cutover_recalls(cutover, name), "nodes", seen->nodes, "prepared",
 				seen->prepared, "applied", seen->applied, "missing", seen->missing,
 				"refused", seen->refused, "mismatched", seen->mismatched));
 	}

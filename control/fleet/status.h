@@ -40,10 +40,11 @@ enum daemon_phase {
 // One pool with a cutover, as the node has it.
 struct fleet_pool {
 	char pool[CUTOVER_NAME_BYTES];
-	uint64_t revision; // shares_revision that the dataplane follows
-	uint32_t share;    // that it uses, millionths
-	bool local;        // overridden on the node: rollback --local
-	bool has_old;      // old_digest holds
+	uint64_t revision;      // shares_revision that the dataplane follows
+	uint32_t share;         // that it uses, millionths
+	bool local;             // overridden on the node: rollback --local
+	bool moves_established; // established flows of the new ring come back
+	bool has_old;           // old_digest holds
 	bool has_new;
 	uint8_t old_digest[RING_DIGEST_BYTES]; // all subset rings together, see fleet_digest_add()
 	uint8_t new_digest[RING_DIGEST_BYTES];
@@ -61,6 +62,7 @@ struct fleet_pool {
 	uint64_t shadow_different;
 	uint64_t ring_bytes_old; // of all subset rings, in all workers
 	uint64_t ring_bytes_new;
+	uint64_t live_new; // entries of the flow tables that the new ring picked, in the last sweep
 	// The hottest backend since the last change of share: the new flows that it got, and the most that its rings
 	// and chance explain. load_flows: new flows of the pool; 0 when they are too few to mean anything.
 	char load_backend[CUTOVER_NAME_BYTES];

@@ -37,11 +37,69 @@ static void share_moves_flows_one_way_and_back(void)
 		CU_ASSERT_EQUAL(node_snapshot(node)->header->generation, snapshot);
 	}
 	request.generation = 1; // stale, and no matter
-	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", &outcome), NODE_OK);
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", false, &outcome), NODE_OK);
 	picks_take(node, &now);
 	CU_ASSERT_EQUAL(memcmp(&now, &before, sizeof(now)), 0);
-	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", &outcome), NODE_OK);
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", false, &outcome), NODE_OK);
 	CU_ASSERT_FALSE(outcome.changed);
+	node_close(node);
+}
+
+static uint64_t gate_of_web(const struct node *node)
+{
+	return snapshot_gate(&node_snapshot(node)->pools[0]);
+}
+
+// The word of the gate, as it goes to the dataplane; it outlives the daemon, and ends with what sends flows again.
+static void rollback_takes_established_flows_along(void)
+{
+	struct node *node = fresh();
+	struct node_request request = request_of("cutover.rollback");
+	struct node_outcome outcome;
+
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 500000), NODE_OK);
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", false, &outcome), NODE_OK);
+	CU_ASSERT_EQUAL(gate_of_web(node), GATE_NEVER);
+	uint64_t snapshot = node_document(node)->snapshot_generation;
+
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", true, &outcome), NODE_OK);
+	CU_ASSERT_TRUE(outcome.changed);
+	CU_ASSERT_EQUAL(gate_of_web(node), GATE_RECALL);
+	CU_ASSERT_EQUAL(node_document(node)->snapshot_generation, snapshot);
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", true, &outcome), NODE_OK);
+	CU_ASSERT_FALSE(outcome.changed);
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", false, &outcome), NODE_OK);
+	CU_ASSERT_FALSE(outcome.changed);
+	node_close(node);
+	node = node_start();
+	CU_ASSERT_EQUAL(gate_of_web(node), GATE_RECALL);
+	CU_ASSERT_EQUAL(cutover(node, 0, 0, 100000), NODE_OK);
+	CU_ASSERT_EQUAL(gate_of_web(node), gate_threshold(100000));
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", false, &outcome), NODE_OK);
+	CU_ASSERT_EQUAL(gate_of_web(node), GATE_NEVER);
+	CU_ASSERT_EQUAL(node_cutover_rollback(node, &request, "web", true, &outcome), NODE_OK);
+	CU_ASSERT_EQUAL(node_cutover_discard(node, &request, "web", &outcome), NODE_OK);
+	node_outcome_free(&outcome);
+	CU_ASSERT_EQUAL(gate_of_web(node), GATE_NEVER);
+	node_close(node);
+}
+
+// What the fleet says of this node stands above what the document says, the share and this alike.
+static void shares_of_a_fleet_say_whether_established_flows_come_back(void)
+{
+	struct node_share share = {.pool = "web", .moves_established = true};
+	struct node *node = fresh();
+
+	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 0), NODE_OK);
+	node_shares_set(node, &share, 1);
+	CU_ASSERT_EQUAL(gate_of_web(node), GATE_RECALL);
+	share.share = 10000; // never with flows that go there
+	node_shares_set(node, &share, 1);
+	CU_ASSERT_EQUAL(gate_of_web(node), gate_threshold(10000));
+	share.share = 0;
+	share.moves_established = false;
+	node_shares_set(node, &share, 1);
+	CU_ASSERT_EQUAL(gate_of_web(node), GATE_NEVER);
 	node_close(node);
 }
 
@@ -114,6 +172,9 @@ int main(void)
 {
 	static const struct test_case cases[] = {
 		{"share_moves_flows_one_way_and_back", share_moves_flows_one_way_and_back},
+		{"rollback_takes_established_flows_along", rollback_takes_established_flows_along},
+		{"shares_of_a_fleet_say_whether_established_flows_come_back",
+			shares_of_a_fleet_say_whether_established_flows_come_back},
 		{"cutover_ends_only_at_its_ends", cutover_ends_only_at_its_ends},
 		{"pool_in_a_cutover_stays", pool_in_a_cutover_stays},
 		{"cutover_to_v3_ends_with_its_lanes", cutover_to_v3_ends_with_its_lanes},
