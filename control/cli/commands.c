@@ -398,11 +398,16 @@ const struct cli_command cli_commands[] = {
 		.summary = "all new flows back to the old ring, at once, from any state",
 		.details =
 			"Needs no rebuild and asks for no generation. Both rings stay; established "
-			"flows stay where they are.",
-		.options = CLI_BIT(CLI_DATACENTER) | CLI_BIT(CLI_LOCAL),
+			"flows stay where they are. With --move-established those that the new ring "
+			"picked go back, too, each at its next packet: connections of theirs break "
+			"wherever the rings differ. It says first how many that are, as far as nodes "
+			"have counted, and asks; it can be said after a rollback as well, and ends "
+			"with discard, set or override.",
+		.options = CLI_BIT(CLI_DATACENTER) | CLI_BIT(CLI_LOCAL) |
+			CLI_BIT(CLI_MOVE_ESTABLISHED) | CLI_BIT(CLI_YES),
 		.flags = CLI_MUTATES,
-		.answers = ANSWER(NOT_FOUND),
-		.run = cutover_change_run,
+		.answers = ANSWER(NOT_FOUND) | ANSWER(REFUSED),
+		.run = cutover_rollback_run,
 	},
 	{
 		.noun = "cutover",

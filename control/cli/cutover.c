@@ -81,6 +81,59 @@ enum answer cutover_change_run(struct cli *cli)
 	return request_run_printed(cli, json_object(), print_change);
 }
 
+// What established flows a rollback concerns; in the words of an estimate, since it is one.
+static void print_established(struct cli *cli, const json_t *established)
+{
+	const json_t *moving = json_object_get(established, "moving");
+	json_int_t silent = json_integer_value(json_object_get(established, "nodes_silent"));
+
+	fprintf(cli->err,
+		"established: %lld flows are on the new ring, as %lld nodes counted them up to 15 s ago",
+		(long long)json_integer_value(json_object_get(established, "live_new")),
+		(long long)json_integer_value(json_object_get(established, "nodes")));
+	if (silent != 0)
+		fprintf(cli->err, "; %lld nodes gave no figure", (long long)silent);
+	fputc('\n', cli->err);
+	if (json_is_integer(moving))
+		fprintf(cli->err,
+			"about %lld of them get another backend at their next packet and break: the "
+			"rings differ for %.3g%% of %lld sampled flows\n",
+			(long long)json_integer_value(moving),
+			100 * json_number_value(json_object_get(established, "differ_ratio")),
+			(long long)json_integer_value(json_object_get(established, "sampled")));
+	else
+		fputs("how many get another backend and break is not known: no flow was sampled\n",
+			cli->err);
+}
+
+enum answer cutover_rollback_run(struct cli *cli)
+{
+	json_t *preview = NULL, *result = NULL;
+	json_t *established;
+	enum answer answer;
+
+	if (!cli_has(cli, CLI_MOVE_ESTABLISHED))
+		return cutover_change_run(cli);
+	answer = request_change(cli, true, &preview);
+	if (answer != ANSWER_DONE)
+		return answer;
+	established = json_object_get(preview, "established");
+	if (for_people(cli))
+		print_established(cli, established);
+	answer = request_confirm(cli);
+	if (answer == ANSWER_DONE && cli_has(cli, CLI_DRY_RUN))
+		result = json_incref(preview);
+	else if (answer == ANSWER_DONE)
+		answer = request_change(cli, false, &result);
+	if (answer == ANSWER_DONE) {
+		json_object_set(result, "established", established);
+		answer = print_change(cli, result);
+	}
+	json_decref(preview);
+	json_decref(result);
+	return answer;
+}
+
 // --- show ------------------------------------------------------------------------------------------
 
 static enum answer print_show(struct cli *cli, json_t *result)

@@ -10,6 +10,9 @@ enum answer cutover_plan_run(struct cli *cli);
 // A verb that moves a cutover: one sentence, and after a rollback the share of every node.
 enum answer cutover_change_run(struct cli *cli);
 
+// rollback: the same; with --move-established it says first what that would move, and asks.
+enum answer cutover_rollback_run(struct cli *cli);
+
 // show: a page for people (cutover_page.h), the whole object for programs.
 enum answer cutover_show_run(struct cli *cli);
 

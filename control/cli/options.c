@@ -58,7 +58,7 @@ const struct cli_option_info cli_options[CLI_OPTION_COUNT] = {
 	[CLI_NODES] = {"nodes", 0, CLI_NUMBER, "N", "nodes of the fleet, for the memory figures"},
 	[CLI_WORKER] = {"worker", 0, CLI_NUMBER, "N", "one worker alone"},
 	[CLI_MOVE_ESTABLISHED] = {"move-established", 0, CLI_FLAG, NULL,
-		"established flows choose again too; needs --yes"},
+		"established flows of the new ring go back, too; asks, or needs --yes"},
 	[CLI_SHIFT] = {"shift", 0, CLI_NUMBER, "K",
 		"1 of 2^K new flows; the same ones on every node"},
 	[CLI_COUNT] = {"count", 0, CLI_NUMBER, "N", "end after N flows or pages"},

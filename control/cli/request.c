@@ -277,14 +277,12 @@ enum answer request_ask(struct cli *cli, const char *verb, json_t *args, json_t 
 	return answer;
 }
 
-// Asks for the name again before something that cannot be undone, on a terminal; elsewhere --yes is needed.
-static enum answer confirm(struct cli *cli)
+enum answer request_confirm(struct cli *cli)
 {
 	const char *name = cli->operand_count ? cli->operand[cli->operand_count - 1] : "yes";
 	char line[256];
 
-	if (!(cli->command->flags & CLI_DANGER) || cli_has(cli, CLI_YES) ||
-		cli_has(cli, CLI_DRY_RUN))
+	if (cli_has(cli, CLI_YES) || cli_has(cli, CLI_DRY_RUN))
 		return ANSWER_DONE;
 	if (!isatty(STDIN_FILENO))
 		return cli_fail(cli, ANSWER_USAGE,
@@ -298,26 +296,55 @@ static enum answer confirm(struct cli *cli)
 	return ANSWER_DONE;
 }
 
-enum answer request_run_printed(struct cli *cli, json_t *args, request_printer *print)
+// The verb and the args that the run's command, operands and options make.
+static enum answer make_change(
+	struct cli *cli, char verb[static PROTOCOL_VERB_BYTES_MAX], json_t *args)
 {
 	uint64_t options = cli_command_options(cli->command) & ~NO_ARGUMENT;
-	enum answer answer = args ? confirm(cli) : cli_fail(cli, ANSWER_FAILED, "out of memory");
-	json_t *request = NULL;
-	char verb[PROTOCOL_VERB_BYTES_MAX];
+	enum answer answer =
+		args ? add_operands(cli, args) : cli_fail(cli, ANSWER_FAILED, "out of memory");
 
-	if (answer == ANSWER_DONE)
-		answer = add_operands(cli, args);
 	for (int i = 0; i < CLI_OPTION_COUNT && answer == ANSWER_DONE; i++) {
 		if ((options & CLI_BIT(i)) && cli_has(cli, i))
 			answer = add_option(cli, i, args);
 	}
-	snprintf(verb, sizeof(verb), "%s%s%s", cli->command->noun, cli->command->verb ? "." : "",
-		cli->command->verb ? cli->command->verb : "");
+	snprintf(verb, PROTOCOL_VERB_BYTES_MAX, "%s%s%s", cli->command->noun,
+		cli->command->verb ? "." : "", cli->command->verb ? cli->command->verb : "");
+	return answer;
+}
+
+enum answer request_run_printed(struct cli *cli, json_t *args, request_printer *print)
+{
+	enum answer answer = ANSWER_DONE;
+	json_t *request = NULL;
+	char verb[PROTOCOL_VERB_BYTES_MAX];
+
+	if (cli->command->flags & CLI_DANGER)
+		answer = request_confirm(cli);
+	if (answer == ANSWER_DONE)
+		answer = make_change(cli, verb, args);
 	if (answer == ANSWER_DONE)
 		answer = make_request(cli, verb, args, &request);
 	json_decref(args);
 	if (answer == ANSWER_DONE)
 		answer = exchange(cli, request, print, NULL);
+	json_decref(request);
+	return answer;
+}
+
+enum answer request_change(struct cli *cli, bool dry_run, json_t **ret)
+{
+	json_t *args = json_object(), *request = NULL;
+	char verb[PROTOCOL_VERB_BYTES_MAX];
+	enum answer answer = make_change(cli, verb, args);
+
+	if (answer == ANSWER_DONE)
+		answer = make_request(cli, verb, args, &request);
+	json_decref(args);
+	if (answer == ANSWER_DONE && dry_run)
+		json_object_set_new(request, "dry_run", json_true());
+	if (answer == ANSWER_DONE)
+		answer = exchange(cli, request, NULL, ret);
 	json_decref(request);
 	return answer;
 }

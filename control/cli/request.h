@@ -17,6 +17,14 @@ enum answer request_run_printed(struct cli *cli, json_t *args, request_printer *
 // Asks once and gives the result back instead of writing it. args: stolen. *ret: a new reference.
 enum answer request_ask(struct cli *cli, const char *verb, json_t *args, json_t **ret);
 
+// The usual request of a run, its result given back instead of written; dry_run: only what it would do, whatever the run
+// says. *ret: a new reference.
+enum answer request_change(struct cli *cli, bool dry_run, json_t **ret);
+
+// Asks for the name again before something that cannot be undone, on a terminal; elsewhere --yes is needed. A dry run
+// needs neither.
+enum answer request_confirm(struct cli *cli);
+
 // Writes a result in the command's shape and the format of the run.
 enum answer request_print(struct cli *cli, json_t *result);
 

@@ -143,6 +143,17 @@ json "ring diff of the live rings" 0 '.from.version == "v1" and .to.version == "
 	ring diff web web@new
 json "rollback" 0 '.changed' cutover rollback web --reason night
 json "rollback again is nothing to do" 0 '.changed == false' cutover rollback web
+json "what established flows it concerns is said before" 0 \
+	'.changed and .dry_run and .established.nodes_silent == 1 and .established.moving == null' \
+	cutover rollback web --move-established --dry-run
+run 2 cutover rollback web --move-established --reason night </dev/null
+result $? "moving established flows wants --yes where nobody can be asked"
+grep -q 'about\|not known' "$work/err"
+result $? "and says first how many"
+json "nothing was changed by that" 0 '.cutovers[0] | .share_ppm == 0' cutover list
+json "established flows come back" 0 '.changed and (.established | has("live_new"))' \
+	cutover rollback web --move-established --reason night --yes
+json "again is nothing to do" 0 '.changed == false' cutover rollback web --move-established --yes
 json "no flow takes the new ring" 0 '(.uses_new | not) and .threshold == 0' explain "${flow[@]}"
 before=$("$ringway" explain "${flow[@]}" --json | jq -r .backend.name)
 

@@ -201,11 +201,25 @@ is_alone() { [ "$(at "$1" status -o json | jq '.store | (.connected | not) and (
 ok "and says that the store is away, and why" until_true 20 is_alone "$conductor"
 at "$conductor" status -o json | jq -r .store.text | sed 's/^/# /'
 echo "$other away" >>"$dir/samples"
+# The word of the gate as the dataplane would come back with it: the first one of gates.img.
+recalls() { [ "$(od -A n -t x8 -j 56 -N 8 "$dir/$1/run/gates.img")" = " 8000000000000000" ]; }
+all_recall() { # NODE...
+	local node
+	for node in "$@"; do recalls "$node" || return 1; done
+}
 ok "rollback on one node works without the store" at "$other" cutover rollback web --local --reason "store is down"
 ok "it is at 0 there" [ "$(share_of "$other")" = 0 ]
+ok "and for established flows" \
+	at "$other" cutover rollback web --local --move-established --reason "store is down" --yes
+ok "they come back there" until_true 10 recalls "$other"
+kill_process "ringwayd-$other"
+start_daemon "$other"
+until_true 30 at "$other" status
+ok "a daemon that starts without the store keeps that" eval 'at "$other" status >/dev/null && recalls "$other"'
 etcd_start 0
 etcd_start 1
 ok "resume on that node" at "$other" cutover resume web --local --reason "store is back"
+ok "no flow comes back there any more" eval '! recalls "$other"'
 ok "with a quorum all shares are what was committed" until_true 30 shares_are $half $half 0
 echo "$other back" >>"$dir/samples"
 ok "all six nodes are current" until_true 30 all_current
@@ -259,6 +273,18 @@ ok "rollback is one command from PAUSED, thresholds 0 on every node within a sec
 	at w1 cutover rollback web --reason "test is over"
 ok "every dataplane is at 0" all_share 0
 ok "it is rolled back" at a1 cutover wait web --for=state=ROLLED_BACK --timeout 20
+ok "established flows stay" eval '! recalls a1'
+kill_process ringwayd-f2
+ok "taking them back is not for scripts without --yes" \
+	eval 'at w1 cutover rollback web --move-established --reason "it hurts" 2>/dev/null </dev/null; [ $? = 2 ]'
+at w1 cutover rollback web --move-established --reason "it hurts" --yes >/dev/null 2>&1
+ok "established flows come back, too, on every node that is there" until_true 10 all_recall a1 a2 w1 w2 f1
+ok "not on the one that is away" eval '! recalls f2'
+start_daemon f2
+ok "and on that one when it returns" until_true 30 recalls f2
+ok "it is rolled back once more" at a1 cutover wait web --for=state=ROLLED_BACK --timeout 60
+ok "the document tells for each datacenter" \
+	eval 'at a1 cutover show web -o json | jq -e "[.datacenters[].move_established] | all"'
 ok "the rejected ring is discarded" at a1 cutover discard web --yes --reason test
 ok "only the old ring is left on every node" until_true 30 all_new
 ok "the audit log is whole" at f1 audit verify
