@@ -103,7 +103,8 @@ struct stats_pool {
 	uint64_t shadow_different;
 	// Entries alive in the last sweep that were picked on the new ring; goes up and down.
 	uint64_t live_new;
-	uint64_t reserved[5];
+	uint64_t recalled; // flows that a rollback moved from the new ring to another backend
+	uint64_t reserved[4];
 };
 
 // For each backend id and worker.

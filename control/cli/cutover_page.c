@@ -320,6 +320,30 @@ static void print_datacenters(const struct page *page, const json_t *rows)
 			all - json_array_size(rows));
 }
 
+// After a rollback that takes established flows along: how far it is.
+static void print_established(const struct page *page)
+{
+	const json_t *rows = json_object_get(page->object, "datacenters_now");
+	uint64_t recalled = 0, left = 0;
+	bool any = false;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (rows, i, row) {
+		const json_t *live = json_object_get(row, "live");
+
+		if (!json_is_true(json_object_get(row, "move_established")))
+			continue;
+		any = true;
+		recalled += count_at(live, "recalled");
+		left += count_at(live, "live_new");
+	}
+	if (any)
+		fprintf(page->out,
+			"\nestablished flows of the new ring come back: %llu moved, %llu on it still\n",
+			(unsigned long long)recalled, (unsigned long long)left);
+}
+
 // --- guards ----------------------------------------------------------------------------------------
 
 static const struct guard_config *guard_find(const struct page *page, const char *name)
@@ -573,6 +597,7 @@ void cutover_page_print(FILE *out, const json_t *cutover, const struct cutover_p
 	} else {
 		print_local(&run);
 	}
+	print_established(&run);
 	if (page->is_live) {
 		print_flows(&run, rows);
 		print_memory(&run, rows);

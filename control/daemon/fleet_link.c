@@ -411,6 +411,7 @@ static void counters_fill(const struct fleet_link *link, struct fleet_pool *ret)
 	ret->packets_new = sums.packets_new;
 	ret->shadow_same = sums.shadow_same;
 	ret->shadow_different = sums.shadow_different;
+	ret->recalled = sums.recalled;
 	ret->live_new = sums.live_new;
 }
 

@@ -180,8 +180,9 @@ void verb_live_add_local(
 	if (verbs->fleet != NULL)
 		fleet_link_live(verbs->fleet, cutover, &live);
 	json_object_set_new(object, "datacenters_now",
-		json_pack("[{s:s, s:I, s:s, s:i, s:o}]", "name",
+		json_pack("[{s:s, s:I, s:s, s:b, s:i, s:o}]", "name",
 			node_config(verbs->node)->datacenter, "share_ppm",
-			(json_int_t)cutover->share, "cause", "set by hand", "nodes", 1, "live",
+			(json_int_t)cutover->share, "cause", "set by hand", "move_established",
+			cutover->moves_established != 0, "nodes", 1, "live",
 			fleet_live_write(&live)));
 }

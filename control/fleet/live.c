@@ -45,6 +45,8 @@ void fleet_live_add(
 	new->bytes += pool->ring_bytes_new;
 	live->shadow_same += pool->shadow_same;
 	live->shadow_different += pool->shadow_different;
+	live->recalled += pool->recalled;
+	live->live_new += pool->live_new;
 	live->dataplane_resident_bytes += status->dataplane_resident_bytes;
 	live->daemon_resident_bytes += status->daemon_resident_bytes;
 	live->hugepage_bytes += status->hugepage_bytes;
@@ -63,15 +65,17 @@ json_t *fleet_live_write(const struct fleet_live *live)
 {
 	if (live->nodes == 0)
 		return json_null();
-	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
+	return json_pack(
+		"{s:i, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
 		"nodes", (int)live->nodes, "counters_of",
 		json_sprintf("%016llx", (unsigned long long)live->counters_of), "time_ms",
 		(json_int_t)(live->time_ms / live->nodes), "intended_ppm",
 		(json_int_t)(live->intended_ppm / live->nodes), "old", ring_write(&live->rings[0]),
 		"new", ring_write(&live->rings[1]), "shadow_same", (json_int_t)live->shadow_same,
-		"shadow_different", (json_int_t)live->shadow_different, "dataplane_resident_bytes",
-		(json_int_t)live->dataplane_resident_bytes, "daemon_resident_bytes",
-		(json_int_t)live->daemon_resident_bytes, "hugepage_bytes",
+		"shadow_different", (json_int_t)live->shadow_different, "recalled",
+		(json_int_t)live->recalled, "live_new", (json_int_t)live->live_new,
+		"dataplane_resident_bytes", (json_int_t)live->dataplane_resident_bytes,
+		"daemon_resident_bytes", (json_int_t)live->daemon_resident_bytes, "hugepage_bytes",
 		(json_int_t)live->hugepage_bytes, "dataplane_startup_ns",
 		fleet_startup_write(live->startup_ns), "daemon_startup_ns",
 		fleet_daemon_startup_write(live->daemon_startup_ns));

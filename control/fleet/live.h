@@ -23,6 +23,8 @@ struct fleet_live {
 	struct fleet_live_ring rings[2]; // old, new
 	uint64_t shadow_same;
 	uint64_t shadow_different;
+	uint64_t recalled; // flows that a rollback moved from the new ring to another backend
+	uint64_t live_new; // flows of the new ring in the last sweeps
 	uint64_t dataplane_resident_bytes;
 	uint64_t daemon_resident_bytes;
 	uint64_t hugepage_bytes;

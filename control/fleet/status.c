@@ -85,12 +85,12 @@ static json_t *pool_write(const struct fleet_pool *pool)
 		number(pool->drops_old), "drops_new", number(pool->drops_new), "load_backend",
 		pool->load_backend, "load", pool->load, "load_expected", pool->load_expected,
 		"load_flows", number(pool->load_flows));
-	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "packets_old",
+	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "packets_old",
 		number(pool->packets_old), "packets_new", number(pool->packets_new), "shadow_same",
 		number(pool->shadow_same), "shadow_different", number(pool->shadow_different),
 		"ring_bytes_old", number(pool->ring_bytes_old), "ring_bytes_new",
-		number(pool->ring_bytes_new), "live_new", number(pool->live_new),
-		"moves_established", pool->moves_established);
+		number(pool->ring_bytes_new), "live_new", number(pool->live_new), "recalled",
+		number(pool->recalled), "moves_established", pool->moves_established);
 
 	json_object_update_missing_new(object, more);
 	return object;
@@ -161,6 +161,7 @@ static bool pool_read(const json_t *object, struct fleet_pool *ret)
 		.share = (uint32_t)get_number(object, "share"),
 		.local = json_is_true(json_object_get(object, "local")),
 		.moves_established = json_is_true(json_object_get(object, "moves_established")),
+		.recalled = get_number(object, "recalled"),
 		.live_new = get_number(object, "live_new"),
 		.flows_old = get_number(object, "flows_old"),
 		.flows_new = get_number(object, "flows_new"),

@@ -62,6 +62,7 @@ struct fleet_pool {
 	uint64_t shadow_different;
 	uint64_t ring_bytes_old; // of all subset rings, in all workers
 	uint64_t ring_bytes_new;
+	uint64_t recalled; // flows that a rollback moved from the new ring to another backend
 	uint64_t live_new; // entries of the flow tables that the new ring picked, in the last sweep
 	// The hottest backend since the last change of share: the new flows that it got, and the most that its rings
 	// and chance explain. load_flows: new flows of the pool; 0 when they are too few to mean anything.

@@ -175,6 +175,12 @@ static void trace_adopted(struct pipeline_worker *worker, struct packet *packet,
 	trace(worker, packet, service, &selection, IPC_TRACE_HIT_OTHER, entry_of(insert));
 }
 
+static void book_recalled(struct pipeline_worker *worker, uint32_t pool)
+{
+	count(worker, COUNTER_flow_recalled);
+	worker->stats.pools[pool].recalled++;
+}
+
 // Picks for a flow that may not go on as its entry says. Returns its word with the new choice; the word as it was when
 // the flow is recalled and the old ring has nobody; 0 when no backend serves, and the packet is dropped.
 // Apart from its callers, so that those stay small: inlined, it cost a new flow 3 %.
@@ -226,7 +232,7 @@ static bool adopt_from_others(struct pipeline_worker *worker, struct burst *burs
 	insert = flow_table_insert_word(worker->flow_table, packet->hash, word, &entry);
 	book_insert(worker, insert);
 	if (packet->backend != before && insert != FLOW_INSERT_FOUND)
-		count(worker, COUNTER_flow_recalled);
+		book_recalled(worker, service->pool);
 	if (is_traced(worker, packet))
 		trace_adopted(worker, packet, service, insert);
 	if (entry.slot != NULL)
@@ -339,7 +345,7 @@ bool select_again(struct pipeline_worker *worker, struct burst *burst, unsigned 
 	if (!served)
 		count(worker, COUNTER_flow_rerouted);
 	else if (choice.backend != before)
-		count(worker, COUNTER_flow_recalled);
+		book_recalled(worker, service->pool);
 	if (is_traced(worker, packet))
 		trace(worker, packet, service, &selection,
 			served ? IPC_TRACE_RECALLED : IPC_TRACE_STALE, IPC_TRACE_REWRITTEN);

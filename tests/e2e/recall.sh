@@ -91,6 +91,7 @@ check "exactly those break that were on the new ring and differ" wait_for 60 bro
 check "as many as were counted" [ "$(counter flow_recalled)" = "$moving" ]
 downloads_get d 2000000
 check "the others get their bytes" broke d
+check "show tells it" eval 'ringway cutover show web | grep -q "come back: $moving moved, "'
 check "no flow of the new ring is left" wait_for 20 eval '[ "$(live_new)" -le "$(counter flow_hit_other)" ]'
 connect_from 4 500 > "$E2E_WORK/after"
 check "new connections are all answered" jq -e '.failed == 0' "$E2E_WORK/after"

@@ -232,6 +232,37 @@ static void paused_says_why_and_wraps(void)
 	json_decref(object);
 }
 
+// One line more, and only when a rollback said so; a datacenter without a figure adds none.
+static void rollback_of_established_flows_says_how_far_it_is(void)
+{
+	static const struct cutover_page page;
+	json_t *object =
+		json_pack("{s:s, s:s, s:s, s:s, s:[{s:s, s:b, s:{s:i, s:i}}, {s:s, s:b, s:n}, "
+			  "{s:s, s:b, s:{s:i, s:i}}]}",
+			"name", "web", "from", "v1 x160", "to", "v2 x16", "state", "staged",
+			"datacenters_now", "name", "ams", "move_established", 1, "live", "recalled",
+			891, "live_new", 7, "name", "waw", "move_established", 1, "live", "name",
+			"fra", "move_established", 0, "live", "recalled", 5, "live_new", 5);
+	char *text = NULL;
+	size_t length = 0;
+
+	for (int marked = 1; marked >= 0; marked--) {
+		FILE *out = open_memstream(&text, &length);
+
+		cutover_page_print(out, object, &page);
+		fclose(out);
+		CU_ASSERT_EQUAL(
+			strstr(text, "come back: 891 moved, 7 on it still\n") != NULL, marked);
+		CU_ASSERT_EQUAL(strstr(text, "come back") != NULL, marked);
+		free(text);
+		for (size_t i = 0; i < 2; i++)
+			json_object_set_new(
+				json_array_get(json_object_get(object, "datacenters_now"), i),
+				"move_established", json_false());
+	}
+	json_decref(object);
+}
+
 static void by_hand_it_is_short(void)
 {
 	static const struct cutover_page page;
@@ -291,6 +322,7 @@ static const struct test_case cases[] = {
 	CASE(show_is_one_page),
 	CASE(watch_adds_what_flows_do),
 	CASE(paused_says_why_and_wraps),
+	CASE(rollback_of_established_flows_says_how_far_it_is),
 	CASE(by_hand_it_is_short),
 	CASE(many_datacenters_leave_out_what_is_dull),
 };

@@ -111,6 +111,7 @@ static void statement_reads_back(void)
 	before.pools[0].ring_bytes_old = 15;
 	before.pools[0].ring_bytes_new = 16;
 	before.pools[0].live_new = 21;
+	before.pools[0].recalled = 22;
 	before.pools[0].moves_established = true;
 	before.startup_phases_ns[STARTUP_SNAPSHOT] = 17;
 	before.daemon_startup_ns[DAEMON_PUBLISH] = 18;

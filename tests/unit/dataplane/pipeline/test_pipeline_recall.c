@@ -73,6 +73,7 @@ static void flows_of_the_new_ring_go_to_the_old_rings_owner_and_no_others(void)
 	}
 	CU_ASSERT(moved > FLOWS / 8 && moved < FLOWS);
 	CU_ASSERT_EQUAL(node_counter(&node, COUNTER_flow_recalled), moved);
+	CU_ASSERT_EQUAL(node.workers[0].stats.pools[0].recalled, moved);
 	CU_ASSERT_EQUAL(node_counter(&node, COUNTER_flow_rerouted), 0);
 	CU_ASSERT_EQUAL(node.workers[0].stats.pools[0].drops_old, 0);
 	// They are the old ring's now: nothing that the gate does moves them again.
