@@ -56,8 +56,9 @@ struct ring_header {
 	uint32_t index_offset; // v3; else 0
 	uint32_t members_offset;
 	uint32_t index_width; // v3: bytes of an index entry, 2 or (for lopsided points) 4; else 0
-	uint8_t spec_digest[RING_DIGEST_BYTES];   // of the specification
-	uint8_t points_digest[RING_DIGEST_BYTES]; // of the points before health
+	uint8_t spec_digest[RING_DIGEST_BYTES]; // of the specification
+	uint8_t points_digest
+		[RING_DIGEST_BYTES]; // of seed_mark, if not 0, and the points before health
 	uint8_t hash_seed
 		[HASH_SEED_BYTES]; // under which keys are hashed for this ring; all zero: the fleet's
 	uint64_t seed_mark; // hash_seed_mark() of it; all that a reader without the secret has

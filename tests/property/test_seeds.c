@@ -2,10 +2,12 @@
 // What a cutover to another hash seed promises, over real flow hashes: the gate stays one gate, no key has two homes, and
 // who knows the old seed knows nothing of the new ring.
 #include "common/selection.h"
+#include "control/ring/churn.h"
 #include "tests/lib/image.h"
 #include "tests/lib/suite.h"
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,6 +205,55 @@ static void flows_that_collide_under_the_old_seed_part_under_the_new_one(void)
 	free(hashes);
 }
 
+// Flows as tests and attackers make them: a few clients, ports in order, one server.
+static struct flow_key plain_key(uint32_t number, bool six)
+{
+	struct flow_key key = {.family = six ? ADDR_V6 : ADDR_V4,
+		.protocol = IPPROTO_TCP,
+		.source_port_be = htons((uint16_t)(32768 + number / 250)),
+		.destination_port_be = htons(IMAGE_PORT_TCP),
+		.source = {198, 51, 100},
+		.destination = {203, 0, 113, 10}};
+
+	key.source[six ? 15 : 3] = (uint8_t)(1 + number % 250);
+	return key;
+}
+
+// What the plan says of all keys is true of real flow hashes, and of the eighth that shadow comparisons sample.
+static void churn_of_plain_flows_is_the_planned_one(void)
+{
+	for (unsigned six = 0; six < 2; six++) {
+		uint32_t count = 1000000, moves = 0, sampled = 0, sampled_moves = 0;
+		uint64_t moved = 0;
+
+		setup(IMAGE_SEEDED_NEW);
+		ring_moved(&snapshot->rings[0], &snapshot->rings[1], &moved, NULL, NULL);
+		for (uint32_t i = 0; i < count; i++) {
+			struct flow_key key = plain_key(i, six);
+			uint64_t whole = flow_hash(&key, &snapshot->hash_seed);
+			uint32_t on_old, on_new;
+
+			selection_pick_both(snapshot, &snapshot->services[0],
+				selection_ring_hash(
+					snapshot, &snapshot->services[0], &key, whole, NULL, 0),
+				&on_old, &on_new);
+			moves += on_old != on_new;
+			sampled += (uint32_t)whole >> 29 == 0;
+			sampled_moves += (uint32_t)whole >> 29 == 0 && on_old != on_new;
+		}
+		double plan = (double)moved / (double)RING_CIRCLE;
+		double sigma = sqrt(plan * (1 - plan));
+		double all = ((double)moves / count - plan) / (sigma / sqrt(count));
+		double part = ((double)sampled_moves / sampled - plan) / (sigma / sqrt(sampled));
+
+		printf("# IPv%c: planned %.4f %%, all flows %.1f sigma off, the sample %.1f\n",
+			six ? '6' : '4', 100 * plan, all, part);
+		CU_ASSERT(fabs(all) < 5);
+		CU_ASSERT(fabs(part) < 5);
+		teardown();
+	}
+}
+
 int main(void)
 {
 	static const struct test_case cases[] = {
@@ -212,6 +263,8 @@ int main(void)
 			flows_aimed_under_the_old_seed_scatter_under_the_new_one},
 		{"flows_that_collide_under_the_old_seed_part_under_the_new_one",
 			flows_that_collide_under_the_old_seed_part_under_the_new_one},
+		{"churn_of_plain_flows_is_the_planned_one",
+			churn_of_plain_flows_is_the_planned_one},
 	};
 
 	return SUITE_RUN("hash seeds", cases);

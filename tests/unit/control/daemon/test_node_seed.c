@@ -214,6 +214,27 @@ static void file_without_seeds_keeps_them(void)
 	node_close(node);
 }
 
+// A balanced ring starts from the one before, and under another seed there is nothing to choose anew.
+static void balanced_ring_keeps_its_points_under_another_seed(void)
+{
+	struct node *node = fresh();
+
+	CU_ASSERT_EQUAL(cutover(node, RING_V3, 16, 1000000), NODE_OK);
+	retire(node);
+	CU_ASSERT_EQUAL(seed_cutover(node, seed, 500000), NODE_OK);
+	const struct snapshot *snapshot = node_snapshot(node);
+	const struct ring *old = &snapshot->rings[snapshot->services[0].ring_old];
+	const struct ring *new = &snapshot->rings[snapshot->services[0].ring_new];
+
+	CU_ASSERT_EQUAL(new->header->version, RING_V3);
+	CU_ASSERT_NOT_EQUAL(new->header->seed_mark, old->header->seed_mark);
+	CU_ASSERT_EQUAL_FATAL(new->header->bytes, old->header->bytes);
+	CU_ASSERT_EQUAL(
+		memcmp(new->header + 1, old->header + 1, old->header->bytes - sizeof(*old->header)),
+		0);
+	node_close(node);
+}
+
 // The fleet's seed written into a ring moves nothing and makes no second ring.
 static void fleets_seed_in_a_ring_is_the_fleets(void)
 {
@@ -262,6 +283,8 @@ int main(void)
 		{"file_with_another_seed_is_refused_with_the_way",
 			file_with_another_seed_is_refused_with_the_way},
 		{"file_without_seeds_keeps_them", file_without_seeds_keeps_them},
+		{"balanced_ring_keeps_its_points_under_another_seed",
+			balanced_ring_keeps_its_points_under_another_seed},
 		{"fleets_seed_in_a_ring_is_the_fleets", fleets_seed_in_a_ring_is_the_fleets},
 		{"fleets_seed_can_be_changed_under_rings_with_their_own",
 			fleets_seed_can_be_changed_under_rings_with_their_own},

@@ -121,6 +121,24 @@ static void rings_with_one_seed_are_laid_over_each_other(void)
 	drop(&b);
 }
 
+// The points do not depend on the seed; what people and nodes compare does.
+static void seed_changes_the_digests_and_no_point(void)
+{
+	uint64_t state = suite_seed();
+	struct one a, b;
+
+	make(&a, RING_V3, 0, 30, &state);
+	make(&b, RING_V3, 0, 30, &state);
+	const struct ring_header *x = a.built.ring.header, *y = b.built.ring.header;
+
+	CU_ASSERT_EQUAL_FATAL(x->bytes, y->bytes);
+	CU_ASSERT_EQUAL(memcmp(x + 1, y + 1, x->bytes - sizeof(*x)), 0);
+	CU_ASSERT_NOT_EQUAL(memcmp(x->spec_digest, y->spec_digest, RING_DIGEST_BYTES), 0);
+	CU_ASSERT_NOT_EQUAL(memcmp(x->points_digest, y->points_digest, RING_DIGEST_BYTES), 0);
+	drop(&a);
+	drop(&b);
+}
+
 static void shares_in_another_ring_follow_the_backends(void)
 {
 	uint64_t state = suite_seed(), there[64], arcs[64];
@@ -188,6 +206,7 @@ int main(void)
 			churn_under_two_seeds_is_what_a_million_keys_do},
 		{"rings_with_one_seed_are_laid_over_each_other",
 			rings_with_one_seed_are_laid_over_each_other},
+		{"seed_changes_the_digests_and_no_point", seed_changes_the_digests_and_no_point},
 		{"shares_in_another_ring_follow_the_backends",
 			shares_in_another_ring_follow_the_backends},
 		{"one_backend_alone_moves_nothing_and_an_empty_ring_all",
