@@ -181,6 +181,16 @@ static void run_free(struct run *run)
 	free(run);
 }
 
+// A way back that the store does not let through has another one.
+static enum answer command_fail(
+	struct server_call *call, enum cutover_event verb, int rc, const char *error)
+{
+	if (verb != CUTOVER_ROLLBACK || rc == -ENOENT || rc == -ESTALE)
+		return fleet_store_fail(call, rc, error);
+	return server_fail(call, ANSWER_FAILED,
+		"%s. Without the store, on each node: cutover rollback POOL --local", error);
+}
+
 // One try. Returns ANSWER_DONE, or the failure is set; *ret_again: somebody was faster, and it may be tried again.
 static enum answer try_once(
 	struct server_call *call, enum cutover_event verb, struct run *run, bool *ret_again)
@@ -198,7 +208,7 @@ static enum answer try_once(
 	int rc = fleet_cutover_read(store, pool, &run->before, error);
 
 	if (rc < 0)
-		return fleet_store_fail(call, rc, error);
+		return command_fail(call, verb, rc, error);
 	if (read_command(call, verb, &run->before->cutover.spec, &command) != ANSWER_DONE)
 		return call->answer;
 	// The way back needs no facts, so it does not wait for them.
@@ -214,7 +224,7 @@ static enum answer try_once(
 		return ANSWER_DONE;
 	rc = fleet_cutover_swap(store, run->before, &run->next, error);
 	*ret_again = rc == -ESTALE;
-	return rc < 0 ? fleet_store_fail(call, rc, error) : ANSWER_DONE;
+	return rc < 0 ? command_fail(call, verb, rc, error) : ANSWER_DONE;
 }
 
 static void write_down(struct server_call *call, const struct run *run)

@@ -201,6 +201,8 @@ is_alone() { [ "$(at "$1" status -o json | jq '.store | (.connected | not) and (
 ok "and says that the store is away, and why" until_true 20 is_alone "$conductor"
 at "$conductor" status -o json | jq -r .store.text | sed 's/^/# /'
 echo "$other away" >>"$dir/samples"
+names_local() { at "$other" cutover rollback web --reason late 2>"$dir/why"; [ $? = 1 ] && grep -q -- "--local" "$dir/why"; }
+ok "rollback of the fleet fails, and names the way that works" names_local
 # The word of the gate as the dataplane would come back with it: the first one of gates.img.
 recalls() { [ "$(od -A n -t x8 -j 56 -N 8 "$dir/$1/run/gates.img")" = " 8000000000000000" ]; }
 all_recall() { # NODE...
