@@ -2,6 +2,7 @@
 #include "control/daemon/fleet_link.h"
 
 #include "control/daemon/load.h"
+#include "control/daemon/rates.h"
 #include "control/fleet/live.h"
 #include "control/metrics/process.h"
 
@@ -47,6 +48,7 @@ struct fleet_link {
 	bool kill_switch;
 	struct local locals[FLEET_POOLS_MAX];
 	uint32_t local_count;
+	struct rates *rates;
 	struct pool_load loads[FLEET_POOLS_MAX];
 	uint32_t load_count;
 	unsigned unsettled_ticks; // that the document's rings have not been those of the cutovers
@@ -469,6 +471,42 @@ static void process_fill(const struct stats_header *header, struct fleet_status 
 		ret->dataplane_resident_bytes = process_resident_bytes(header->pid);
 }
 
+// Looks at the counters of all pools, in a cutover or not: plans are made for those that are in none.
+static void rates_look(struct fleet_link *link)
+{
+	const struct config_pools *pools = node_document(link->node)->pools;
+	const struct stats_file *stats = stats_of(link);
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	for (uint32_t i = 0; stats != NULL && i < pools->pool_count; i++) {
+		uint32_t id = id_of(link, DOCUMENT_POOL, "", pools->pools[i].name);
+		struct stats_pool sums;
+
+		if (id == UINT32_MAX)
+			continue;
+		stats_file_pool(stats, id, &sums);
+		rates_take(link->rates, id, sums.new_flows_old + sums.new_flows_new,
+			stats->view.header->started_ns,
+			(uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+	}
+}
+
+static void rates_fill(const struct fleet_link *link, struct fleet_status *ret)
+{
+	const struct config_pools *pools = node_document(link->node)->pools;
+
+	for (uint32_t i = 0; i < pools->pool_count && ret->rate_count < FLEET_POOLS_MAX; i++) {
+		const char *pool = pools->pools[i].name;
+		double rate = rates_of(link->rates, id_of(link, DOCUMENT_POOL, "", pool));
+
+		if (rate <= 0)
+			continue;
+		snprintf(ret->rates[ret->rate_count].pool, CUTOVER_NAME_BYTES, "%s", pool);
+		ret->rates[ret->rate_count++].flows_per_second = rate;
+	}
+}
+
 static void statement_give(struct fleet_link *link)
 {
 	const struct fleet_cutovers *cutovers = fleet_cutovers(link->fleet);
@@ -486,6 +524,7 @@ static void statement_give(struct fleet_link *link)
 	for (uint32_t i = 0; i < cutovers->count && link->status.pool_count < FLEET_POOLS_MAX; i++)
 		pool_fill(link, &cutovers->items[i]->cutover,
 			&link->status.pools[link->status.pool_count++]);
+	rates_fill(link, &link->status);
 	fleet_report(link->fleet, &link->status);
 }
 
@@ -520,6 +559,7 @@ static int on_tick(sd_event_source *source, uint64_t time_us, void *context)
 	locals_settle(link);
 	rings_settle(link);
 	shares_use(link);
+	rates_look(link);
 	statement_give(link);
 	sd_event_source_set_time(source, time_us + TICK_US);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -540,12 +580,18 @@ int fleet_link_open(struct node *node, struct fleet_link **ret, char *ret_error)
 	if (link == NULL)
 		return -ENOMEM;
 	link->node = node;
+	link->rates = rates_create();
+	if (link->rates == NULL) {
+		free(link);
+		return -ENOMEM;
+	}
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		random = (uint32_t)getpid();
 	link->patience = PATIENCE_TICKS + random % PATIENCE_TICKS;
 	int rc = fleet_open(node_config(node), node_started_alone(node), &link->fleet, ret_error);
 
 	if (rc < 0) {
+		rates_free(link->rates);
 		free(link);
 		return rc;
 	}
@@ -563,6 +609,7 @@ void fleet_link_close(struct fleet_link *link)
 	sd_event_source_unref(link->hint);
 	fleet_close(link->fleet);
 	stats_file_close(&link->stats);
+	rates_free(link->rates);
 	for (uint32_t i = 0; i < link->load_count; i++)
 		load_free(link->loads[i].load);
 	free(link);

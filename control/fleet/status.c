@@ -22,6 +22,15 @@ const struct fleet_pool *fleet_pool_find(const struct fleet_status *status, cons
 	return NULL;
 }
 
+double fleet_rate_find(const struct fleet_status *status, const char *pool)
+{
+	for (uint32_t i = 0; i < status->rate_count; i++) {
+		if (strcmp(status->rates[i].pool, pool) == 0)
+			return status->rates[i].flows_per_second;
+	}
+	return 0;
+}
+
 void fleet_digest_add(uint8_t digest[RING_DIGEST_BYTES], const struct ring_header *ring)
 {
 	// A sum of bytes of good hashes: commutative, and equal sums of different rings are as rare as equal hashes.
@@ -96,6 +105,32 @@ static json_t *pool_write(const struct fleet_pool *pool)
 	return object;
 }
 
+static json_t *rates_write(const struct fleet_status *status)
+{
+	json_t *object = json_object();
+
+	for (uint32_t i = 0; i < status->rate_count; i++)
+		json_object_set_new(object, status->rates[i].pool,
+			json_real(round(status->rates[i].flows_per_second * 100) / 100));
+	return object;
+}
+
+static void rates_read(const json_t *object, struct fleet_status *ret)
+{
+	const char *pool;
+	json_t *rate;
+
+	json_object_foreach ((json_t *)object, pool, rate) {
+		struct fleet_rate *to = &ret->rates[ret->rate_count];
+
+		if (ret->rate_count == FLEET_POOLS_MAX || strlen(pool) >= sizeof(to->pool))
+			continue;
+		memcpy(to->pool, pool, strlen(pool) + 1);
+		to->flows_per_second = json_number_value(rate);
+		ret->rate_count++;
+	}
+}
+
 json_t *fleet_status_write(const struct fleet_status *status)
 {
 	json_t *pools = json_array();
@@ -103,7 +138,7 @@ json_t *fleet_status_write(const struct fleet_status *status)
 	for (uint32_t i = 0; i < status->pool_count; i++)
 		json_array_append_new(pools, pool_write(&status->pools[i]));
 	return json_pack("{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o, "
-			 "s:o, s:o, s:o, s:o, s:o, s:o}",
+			 "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"schema_version", 1, "node", status->node, "datacenter", status->datacenter,
 		"time_ms", number(status->time_ms), "generation", number(status->generation),
 		"dataplane", dataplane_names[status->dataplane], "text", status->text,
@@ -115,7 +150,8 @@ json_t *fleet_status_write(const struct fleet_status *status)
 		fleet_startup_write(status->startup_phases_ns), "daemon_startup_ns",
 		fleet_daemon_startup_write(status->daemon_startup_ns), "dataplane_resident_bytes",
 		number(status->dataplane_resident_bytes), "daemon_resident_bytes",
-		number(status->daemon_resident_bytes), "pools", pools);
+		number(status->daemon_resident_bytes), "flows_per_second", rates_write(status),
+		"pools", pools);
 }
 
 // --- reading -----------------------------------------------------------------------------------------
@@ -226,6 +262,7 @@ int fleet_status_read(const json_t *object, struct fleet_status *ret)
 	ret->snapshot_bytes = get_number(object, "snapshot_bytes");
 	ret->rx_packets = get_number(object, "rx_packets");
 	ret->busy_cycles = get_number(object, "busy_cycles");
+	rates_read(json_object_get(object, "flows_per_second"), ret);
 	json_array_foreach (json_object_get(object, "pools"), i, item) {
 		if (ret->pool_count == FLEET_POOLS_MAX ||
 			!pool_read(item, &ret->pools[ret->pool_count++]))

@@ -72,6 +72,12 @@ struct fleet_pool {
 	uint64_t load_flows;
 };
 
+// New flows of a pool a second, over about the last minute.
+struct fleet_rate {
+	char pool[CUTOVER_NAME_BYTES];
+	double flows_per_second;
+};
+
 struct fleet_status {
 	char node[CUTOVER_NAME_BYTES];
 	char datacenter[CUTOVER_NAME_BYTES];
@@ -93,10 +99,16 @@ struct fleet_status {
 	uint64_t busy_cycles;
 	struct fleet_pool pools[FLEET_POOLS_MAX];
 	uint32_t pool_count;
+	struct fleet_rate rates
+		[FLEET_POOLS_MAX]; // of the first pools that have any flows, in a cutover or not
+	uint32_t rate_count;
 };
 
 // The pool of a status, or NULL.
 const struct fleet_pool *fleet_pool_find(const struct fleet_status *status, const char *pool);
+
+// The rate of a pool; 0 when the node has said none.
+double fleet_rate_find(const struct fleet_status *status, const char *pool);
 
 // Adds a ring's digests to that of all subset rings of a pool; the order of adding does not matter.
 void fleet_digest_add(uint8_t digest[RING_DIGEST_BYTES], const struct ring_header *ring);

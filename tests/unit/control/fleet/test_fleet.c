@@ -104,6 +104,8 @@ static void statement_reads_back(void)
 	before.pools[0].aborts_new = 9;
 	before.pools[0].load = 1250;
 	snprintf(before.pools[0].load_backend, CUTOVER_NAME_BYTES, "b7");
+	before.rate_count = 1;
+	before.rates[0] = (struct fleet_rate){.pool = "dns", .flows_per_second = 812.25};
 	before.pools[0].packets_old = 11;
 	before.pools[0].packets_new = 12;
 	before.pools[0].shadow_same = 13;
@@ -121,6 +123,8 @@ static void statement_reads_back(void)
 
 	CU_ASSERT_EQUAL_FATAL(fleet_status_read(object, &after), 0);
 	CU_ASSERT_EQUAL(memcmp(&before, &after, sizeof(before)), 0);
+	CU_ASSERT_DOUBLE_EQUAL(fleet_rate_find(&after, "dns"), 812.25, 0);
+	CU_ASSERT_DOUBLE_EQUAL(fleet_rate_find(&after, "web"), 0, 0);
 	json_object_set_new(object, "node", json_integer(7));
 	CU_ASSERT_EQUAL(fleet_status_read(object, &after), -EINVAL);
 	json_decref(object);
@@ -144,7 +148,11 @@ static void statement_stays_small(void)
 		snprintf(status.text, sizeof(status.text), "%0191d", 1);
 		snprintf(status.pools[0].pool, sizeof(status.pools[0].pool), "%063d", 1);
 		snprintf(status.pools[0].error, sizeof(status.pools[0].error), "%0191d", 1);
+		snprintf(status.pools[0].load_backend, CUTOVER_NAME_BYTES, "%063d", 1);
 		status.pools[0].load = status.pools[0].load_expected = 1.0 / 3;
+		status.rate_count = pools;
+		snprintf(status.rates[0].pool, CUTOVER_NAME_BYTES, "%063d", 1);
+		status.rates[0].flows_per_second = 1e9 / 3;
 		json_t *object = fleet_status_write(&status);
 		char *text = json_dumps(object, JSON_COMPACT);
 
