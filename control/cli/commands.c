@@ -436,7 +436,7 @@ const struct cli_command cli_commands[] = {
 		.details =
 			"Reads a cutover.yaml (docs/cutover.md) and measures both rings: churn by exact "
 			"arithmetic (--traffic weighs it by a sample of flows, too), balance before and "
-			"after, memory, the surge of origin traffic of each step, the largest safe step, soak times. The plan is bound to the node's "
+			"after, memory, the surge of origin traffic of each step, what a rollback costs after it, the largest safe step, soak times. The plan is bound to the node's "
 			"generation; `cutover stage PLAN` takes it while that stands.",
 		.options = CLI_BIT(CLI_FILE) | CLI_BIT(CLI_FLOWS) | CLI_BIT(CLI_POOLS_FILE) |
 			CLI_BIT(CLI_TRAFFIC),

@@ -78,7 +78,7 @@ const struct cli_option_info cli_options[CLI_OPTION_COUNT] = {
 	[CLI_ALLOW_NODE_CHURN] = {"allow-node-churn", 0, CLI_FLAG, NULL,
 		"although nodes are draining or joining"},
 	[CLI_FLOWS] = {"flows-per-second", 0, CLI_REAL, "N",
-		"new flows of one datacenter, for the soak times"},
+		"new flows of one datacenter, for the soak times; as its nodes measure them when not given"},
 	[CLI_FOR] = {"for", 0, CLI_TEXT, "state=STATE", "what to wait for"},
 	[CLI_POOLS_FILE] = {"pools", 0, CLI_TEXT, "FILE",
 		"pools file that the new ring's backends, weights and tags come from"},

@@ -81,6 +81,8 @@ uint64_t plan_soak_ms(double flows, double flows_per_second, double share)
 	// At 100 % there is no other side to compare with; the new one alone must show as much.
 	if (rarer <= 0)
 		rarer = share;
+	if (flows <= 0)
+		return 0;
 	seconds = flows / (flows_per_second * rarer);
 	return seconds < 1e12 ? (uint64_t)(seconds * 1000) : UINT64_MAX;
 }
@@ -119,29 +121,50 @@ static bool surge_known(const struct plan_input *input, const struct plan *plan)
 	return plan->churn_surge > 0 && !isnan(input->spec->hit_ratio);
 }
 
+static double flows_of(const struct plan_input *input, const struct cutover_stage *stage)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; input->flows_per_second != NULL && i < input->spec->datacenter_count;
+		i++) {
+		if (datacenter_set_has(&stage->datacenters, i))
+			sum += input->flows_per_second[i];
+	}
+	return sum;
+}
+
+// What caches feel of a step, and of a way back from it.
+static void add_surge(const struct plan_input *input, const struct plan *plan,
+	const struct cutover_stage *stage, struct plan_step *step)
+{
+	const struct cutover_spec *spec = input->spec;
+
+	step->surge = plan_surge((double)step->rise / GATE_SHARE_ALL, plan->churn_surge,
+			      spec->hit_ratio) -
+		1;
+	step->over_limit = stage->max_step_surge > 0 && step->surge > stage->max_step_surge;
+	step->rollback_late = plan_rollback_surge((double)step->to / GATE_SHARE_ALL,
+		plan->churn_surge, spec->hit_ratio, spec->refill_ms, spec->refill_ms);
+}
+
 static void add_step(const struct plan_input *input, uint32_t index, const struct plan_step *shape,
 	struct plan *ret)
 {
 	const struct cutover_stage *stage = &input->spec->stages[index];
 	struct plan_step *step = &ret->steps[ret->step_count++];
-	double datacenters = 0;
 
 	*step = *shape;
 	step->stage = index;
 	step->moves = (double)(step->to - step->from) / GATE_SHARE_ALL * ret->churn;
-	if (surge_known(input, ret)) {
-		step->surge = plan_surge((double)step->rise / GATE_SHARE_ALL, ret->churn_surge,
-				      input->spec->hit_ratio) -
-			1;
-		step->over_limit = stage->max_step_surge > 0 && step->surge > stage->max_step_surge;
-	}
-	for (uint32_t i = 0; i < input->spec->datacenter_count; i++)
-		datacenters += datacenter_set_has(&stage->datacenters, i);
+	step->flows_per_second = flows_of(input, stage);
 	step->soak_ms = stage->min_soak_ms;
-	step->soak_min_ms = plan_soak_ms(ret->flows_min, input->flows_per_second * datacenters,
-		(double)step->to / GATE_SHARE_ALL);
-	if (surge_known(input, ret) && step->soak_min_ms < input->spec->refill_ms)
-		step->soak_min_ms = input->spec->refill_ms;
+	step->soak_min_ms = plan_soak_ms(
+		ret->flows_min, step->flows_per_second, (double)step->to / GATE_SHARE_ALL);
+	if (surge_known(input, ret)) {
+		add_surge(input, ret, stage, step);
+		if (step->soak_min_ms < input->spec->refill_ms)
+			step->soak_min_ms = input->spec->refill_ms;
+	}
 	step->total_ms = step->soak_ms * step->rises;
 	ret->total_ms += step->total_ms;
 }
@@ -199,14 +222,27 @@ static void add_stages(const struct plan_input *input, struct plan *ret)
 	}
 }
 
+// The difference between the rings that the cutover's early_abort is to see; 0: it has none.
+static double difference_of(const struct cutover_spec *spec)
+{
+	for (uint32_t i = 0; i < spec->guard_count; i++) {
+		const struct guard_config *guard = &spec->guards[i];
+
+		if (guard->kind == GUARD_EARLY_ABORT && !guard->dry_run)
+			return guard->difference_min > 0 ? guard->difference_min : 0.001;
+	}
+	return 0;
+}
+
 void plan_compute(const struct plan_input *input, struct plan *ret)
 {
 	const struct cutover_spec *spec = input->spec;
-	double growth = 0;
+	double growth = 0, difference = difference_of(spec);
 
 	memset(ret, 0, sizeof(*ret));
 	sum_rings(input, ret);
-	ret->flows_min = guard_sample_min(input->error_ratio, 0.001);
+	if (difference > 0)
+		ret->flows_min = guard_sample_min(input->error_ratio, difference);
 	ret->step_max = 1;
 	if (surge_known(input, ret)) {
 		for (uint32_t i = 0; i < spec->stage_count; i++) {

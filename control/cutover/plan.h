@@ -43,7 +43,7 @@ double plan_rollback_surge(
 
 // The time until the rarer side of a comparison has seen flows flows.
 // flows_per_second: new flows of the datacenters that take part; share: 0..1 of them on the new ring.
-// Returns UINT64_MAX when it never does.
+// Returns 0 when none are needed, UINT64_MAX when they never come.
 uint64_t plan_soak_ms(double flows, double flows_per_second, double share);
 
 // Standard error of a churn that was counted on a sample: sqrt(c(1-c)/n).
@@ -76,11 +76,13 @@ struct plan_step {
 	uint32_t rise;  // the largest single rise in it
 	uint32_t rises; // how many; 1 for a step
 	double moves; // part of the new flows of these datacenters that change their backend, whole step or ramp
-	double surge;         // growth of origin traffic at its worst; 0 where it does not apply
-	bool over_limit;      // surge beyond the stage's max_step_surge
-	uint64_t soak_ms;     // the stage's min_soak
-	uint64_t soak_min_ms; // what guards and caches need; UINT64_MAX: no flows are known
-	uint64_t total_ms;    // soak of all its rises
+	double surge; // growth of origin traffic at its worst; 0 where it does not apply
+	double rollback_late; // growth of origin traffic when all goes back a refill time after it; 0 the same
+	bool over_limit;         // surge beyond the stage's max_step_surge
+	uint64_t soak_ms;        // the stage's min_soak
+	double flows_per_second; // new flows of its datacenters; 0: unknown
+	uint64_t soak_min_ms;    // what guards and caches need; UINT64_MAX: no flows are known
+	uint64_t total_ms;       // soak of all its rises
 };
 
 #define PLAN_STEPS_MAX (CUTOVER_STAGES_MAX * CUTOVER_STEPS_MAX)
@@ -90,8 +92,9 @@ struct plan_input {
 	const struct plan_ring *rings;
 	uint32_t ring_count;
 	uint32_t workers;
-	double flows_per_second; // new flows of one datacenter; 0: unknown
-	double error_ratio;      // early aborts as they are now; 0: unknown
+	const double *
+		flows_per_second; // new flows of each of spec->datacenters, 0: unknown; NULL: all of them
+	double error_ratio;       // early aborts as they are now; 0: unknown
 };
 
 struct plan {
@@ -104,7 +107,7 @@ struct plan {
 	uint64_t node_bytes_during;
 	uint64_t node_bytes_after;
 	double step_max; // largest safe step at 25 % growth, or the strictest stage's limit; 1: any
-	double flows_min;     // each side of the early-abort comparison needs
+	double flows_min;     // each side of the early-abort comparison needs; 0: nothing compares
 	double rollback_late; // growth of origin traffic when all goes back after a full refill time
 	uint64_t total_ms;    // soak times of all steps
 	struct plan_step steps[PLAN_STEPS_MAX];

@@ -44,6 +44,7 @@ void cutover_spec_init(struct cutover_spec *ret)
 	ret->apply_ms = 120 * SECOND;
 	ret->refill_ms = 1320 * SECOND;
 	ret->hit_ratio = NAN;
+	ret->churn_surge = NAN;
 }
 
 int cutover_datacenter_find(const struct cutover_spec *spec, const char *name)
@@ -369,5 +370,6 @@ uint64_t cutover_plan_id(const struct cutover_spec *spec, uint64_t base_generati
 	state = mix_number(state, spec->apply_ms);
 	state = mix_number(state, spec->refill_ms);
 	state = mix_double(state, spec->hit_ratio);
+	state = mix_text(state, spec->hit_query);
 	return state ? state : 1;
 }

@@ -128,6 +128,10 @@ struct cutover_spec {
 	uint64_t apply_ms;                  // in which nodes must take over a share, else it pauses
 	uint64_t refill_ms;                 // time in which a cold cache fills
 	double hit_ratio;                   // of the caches behind the pool; NAN: not a cache tier
+	char hit_query
+		[CUTOVER_QUERY_BYTES]; // PromQL that a plan measures hit_ratio by; "": it was written down
+	// Keys that the plan saw move where keys have a home, 0..1; NAN: no plan has looked. Not part of the plan's id.
+	double churn_surge;
 };
 
 // Why a specification is refused: where, what is wrong, what would be right.

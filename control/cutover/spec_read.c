@@ -440,12 +440,34 @@ static void read_guards(struct reader *reader, const json_t *object, struct cuto
 	reader->where[0] = '\0';
 }
 
+// A number, or the query that a plan measures it by; the plan then writes the value beside it.
+static void read_hit_ratio(struct reader *reader, const json_t *object, struct cutover_spec *ret)
+{
+	static const char *const known[] = {"query", "value", NULL};
+	const json_t *value = json_object_get(object, "hit_ratio");
+
+	if (!json_is_object(value)) {
+		read_number(reader, object, "hit_ratio", &ret->hit_ratio);
+		return;
+	}
+	if (json_object_get(object, "prometheus") == NULL)
+		fault(reader, "hit_ratio", "has a query, but `prometheus` names no server");
+	snprintf(reader->where, sizeof(reader->where), "hit_ratio");
+	check_keys(reader, value, known);
+	if (json_object_get(value, "query") == NULL)
+		fault(reader, "", "must be a number, or a map such as {query: 'PROMQL'}");
+	read_text(reader, value, "query", ret->hit_query, sizeof(ret->hit_query));
+	read_number(reader, value, "value", &ret->hit_ratio);
+	reader->where[0] = '\0';
+}
+
 size_t cutover_spec_read(const json_t *object, struct cutover_spec *ret,
 	struct cutover_spec_error *ret_errors, size_t max)
 {
 	static const char *const known[] = {"pool", "from", "to", "salt", "stages", "guards",
 		"default_guards", "guard_passes", "shadow", "full_soak", "retire_hold",
-		"apply_timeout", "refill", "hit_ratio", "datacenters", "prometheus", "hook", NULL};
+		"apply_timeout", "refill", "hit_ratio", "churn_surge", "datacenters", "prometheus",
+		"hook", NULL};
 	struct reader reader = {.errors = ret_errors, .max = max};
 	json_t *item;
 	size_t i;
@@ -466,7 +488,8 @@ size_t cutover_spec_read(const json_t *object, struct cutover_spec *ret,
 	read_time(&reader, object, "retire_hold", &ret->retire_hold_ms);
 	read_time(&reader, object, "apply_timeout", &ret->apply_ms);
 	read_time(&reader, object, "refill", &ret->refill_ms);
-	read_number(&reader, object, "hit_ratio", &ret->hit_ratio);
+	read_hit_ratio(&reader, object, ret);
+	read_number(&reader, object, "churn_surge", &ret->churn_surge);
 	read_text(&reader, object, "prometheus", ret->prometheus, sizeof(ret->prometheus));
 	read_text(&reader, object, "hook", ret->hook, sizeof(ret->hook));
 	// Written by a program: fixes the order, so that positions stay what they were.

@@ -112,6 +112,19 @@ static json_t *write_guard(const struct guard_config *guard)
 	return object;
 }
 
+static void write_hit_ratio(json_t *object, const struct cutover_spec *spec)
+{
+	json_t *measured;
+
+	if (spec->hit_query[0] == '\0') {
+		set_number(object, "hit_ratio", spec->hit_ratio);
+		return;
+	}
+	measured = json_pack("{s:s}", "query", spec->hit_query);
+	set_number(measured, "value", spec->hit_ratio);
+	json_object_set_new(object, "hit_ratio", measured);
+}
+
 json_t *cutover_spec_write(const struct cutover_spec *spec)
 {
 	json_t *names = json_array(), *stages = json_array(), *guards = json_array();
@@ -130,7 +143,8 @@ json_t *cutover_spec_write(const struct cutover_spec *spec)
 		time_text(spec->apply_ms), "refill", time_text(spec->refill_ms), "default_guards",
 		0);
 
-	set_number(object, "hit_ratio", spec->hit_ratio);
+	write_hit_ratio(object, spec);
+	set_number(object, "churn_surge", spec->churn_surge);
 	if (spec->prometheus[0] != '\0')
 		json_object_set_new(object, "prometheus", json_string(spec->prometheus));
 	if (spec->hook[0] != '\0')

@@ -256,18 +256,20 @@ static json_t *facts_json(const struct cutover *cutover, const struct cutover_fa
 	return rows;
 }
 
-// What it would cost to go back now, where keys have a home.
+// What it would cost to go back now, where keys have a home: as the plan saw them move.
 static void add_rollback_cost(json_t *object, const struct cutover *cutover)
 {
 	const struct cutover_spec *spec = &cutover->spec;
 	uint64_t now_ms = fleet_wall_ms();
 	uint64_t moved_ms = now_ms > cutover->state_ms ? now_ms - cutover->state_ms : 0;
 
-	if (isnan(spec->hit_ratio))
+	double churn = isnan(spec->churn_surge) ? 1 : spec->churn_surge;
+
+	if (isnan(spec->hit_ratio) || churn <= 0)
 		return;
 	json_object_set_new(object, "rollback_surge_now",
 		json_real(plan_rollback_surge((double)cutover_share_max(cutover) / GATE_SHARE_ALL,
-			1, spec->hit_ratio, moved_ms, spec->refill_ms)));
+			churn, spec->hit_ratio, moved_ms, spec->refill_ms)));
 }
 
 static json_t *next_text(const struct cutover *cutover)

@@ -3,6 +3,7 @@
 #include "control/cutover/json.h"
 #include "control/cutover/plan.h"
 #include "control/config/reader.h"
+#include "control/daemon/plan_facts.h"
 #include "control/daemon/verb_fleet.h"
 #include "control/ring/churn.h"
 #include "control/ring/spec.h"
@@ -278,6 +279,9 @@ struct pairs {
 	struct plan_ring rings[SNAPSHOT_RINGS_MAX];
 	uint32_t count;
 	struct plan plan;
+	struct hit_ratio hit; // as measured
+	double flows_per_second[CUTOVER_DATACENTERS_MAX];
+	bool flows_given; // by the operator
 };
 
 // The part of a sample's weight whose backend changes. traffic: hash, weight, hash, weight. NAN without a sample.
@@ -358,16 +362,28 @@ static json_t *balance_json(const struct document *document, const struct ring *
 		"coldest_backend", name_of(document, ring, balance->coldest_member));
 }
 
-static json_t *ring_json(const struct document *document, const struct pair *pair)
+// Of one ring or of all of a pool, in one worker and in all of them; during: both rings are there.
+static json_t *memory_json(uint64_t now, uint64_t after, uint32_t workers)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "workers", (json_int_t)workers,
+		"worker_bytes_now", (json_int_t)now, "worker_bytes_during",
+		(json_int_t)(now + after), "worker_bytes_after", (json_int_t)after,
+		"node_bytes_now", (json_int_t)(now * workers), "node_bytes_during",
+		(json_int_t)((now + after) * workers), "node_bytes_after",
+		(json_int_t)(after * workers));
+}
+
+static json_t *ring_json(const struct document *document, const struct pair *pair, uint32_t workers)
 {
 	const struct plan_ring *ring = &pair->measured;
 
-	json_t *ret = json_pack("{s:s, s:I, s:f, s:o, s:o, s:I, s:I, s:I}", "tags", ring->name,
-		"services", (json_int_t)ring->services, "churn", ring->churn, "before",
+	json_t *ret = json_pack("{s:s, s:I, s:s, s:f, s:o, s:o, s:I, s:o}", "tags", ring->name,
+		"services", (json_int_t)ring->services, "affinity",
+		config_affinity_name(ring->affinity), "churn", ring->churn, "before",
 		balance_json(document, pair->before->ring, &ring->before), "after",
-		balance_json(document, pair->after->ring, &ring->after), "worker_bytes_before",
-		(json_int_t)ring->bytes_before, "worker_bytes_after", (json_int_t)ring->bytes_after,
-		"build_ns", (json_int_t)ring->build_ns);
+		balance_json(document, pair->after->ring, &ring->after), "build_ns",
+		(json_int_t)ring->build_ns, "memory",
+		memory_json(ring->bytes_before, ring->bytes_after, workers));
 
 	if (!ring_same_seed(pair->before->ring, pair->after->ring))
 		json_object_set_new(ret, "hash_seed_changes", json_true());
@@ -398,12 +414,26 @@ static json_t *step_json(const struct cutover_spec *spec, const struct plan_step
 	cutover_share_format(step->from, from);
 	cutover_share_format(step->to, to);
 	cutover_share_format(step->rise, rise);
-	return json_pack("{s:I, s:o, s:s, s:s, s:s, s:I, s:f, s:f, s:b, s:I, s:o, s:I}", "stage",
-		(json_int_t)step->stage + 1, "datacenters", datacenters_json(spec, step->stage),
-		"from", from, "to", to, "rise", rise, "rises", (json_int_t)step->rises, "moves",
-		step->moves, "surge", step->surge, "over_limit", step->over_limit, "soak_ms",
-		(json_int_t)step->soak_ms, "soak_min_ms", soak, "total_ms",
-		(json_int_t)step->total_ms);
+	return json_pack(
+		"{s:I, s:o, s:s, s:s, s:s, s:I, s:f, s:f, s:f, s:b, s:f, s:I, s:o, s:f, s:I}",
+		"stage", (json_int_t)step->stage + 1, "datacenters",
+		datacenters_json(spec, step->stage), "from", from, "to", to, "rise", rise, "rises",
+		(json_int_t)step->rises, "moves", step->moves, "surge", step->surge,
+		"max_step_surge", spec->stages[step->stage].max_step_surge, "over_limit",
+		step->over_limit, "rollback_late", step->rollback_late, "soak_ms",
+		(json_int_t)step->soak_ms, "soak_min_ms", soak, "flows_per_second",
+		step->flows_per_second, "total_ms", (json_int_t)step->total_ms);
+}
+
+// Where the hit ratio is from, and how old it is.
+static json_t *hit_ratio_json(const struct cutover_spec *spec, const struct hit_ratio *hit)
+{
+	if (isnan(spec->hit_ratio))
+		return json_null();
+	if (spec->hit_query[0] == '\0')
+		return json_pack("{s:f, s:s}", "value", spec->hit_ratio, "source", "specification");
+	return json_pack("{s:f, s:s, s:s, s:f}", "value", spec->hit_ratio, "source", "prometheus",
+		"query", spec->hit_query, "age_s", round(hit->age_s * 10) / 10);
 }
 
 static json_t *plan_json(const struct server_call *call, const struct cutover_spec *spec,
@@ -413,11 +443,12 @@ static json_t *plan_json(const struct server_call *call, const struct cutover_sp
 	const struct document *document = node_preview_document(preview);
 	uint64_t generation = node_document(verbs_of(call)->node)->generation;
 	json_t *rings = json_array(), *steps = json_array();
+	uint32_t workers = node_config(verbs_of(call)->node)->dataplane.worker_count;
 	char id[PLAN_DIGITS + 1];
 
 	snprintf(id, sizeof(id), "%016llx", (unsigned long long)cutover_plan_id(spec, generation));
 	for (uint32_t i = 0; i < pairs->count; i++)
-		json_array_append_new(rings, ring_json(document, &pairs->items[i]));
+		json_array_append_new(rings, ring_json(document, &pairs->items[i], workers));
 	for (uint32_t i = 0; i < plan->step_count; i++)
 		json_array_append_new(steps, step_json(spec, &plan->steps[i]));
 	json_t *ret = json_pack("{s:i, s:s, s:I, s:s, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:I}",
@@ -427,13 +458,10 @@ static json_t *plan_json(const struct server_call *call, const struct cutover_sp
 		"rollback_late", plan->rollback_late, "total_ms", (json_int_t)plan->total_ms);
 
 	json_object_set_new(ret, "memory",
-		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "worker_bytes_now",
-			(json_int_t)plan->worker_bytes_now, "worker_bytes_during",
-			(json_int_t)plan->worker_bytes_during, "worker_bytes_after",
-			(json_int_t)plan->worker_bytes_after, "node_bytes_now",
-			(json_int_t)plan->node_bytes_now, "node_bytes_during",
-			(json_int_t)plan->node_bytes_during, "node_bytes_after",
-			(json_int_t)plan->node_bytes_after));
+		memory_json(plan->worker_bytes_now, plan->worker_bytes_after, workers));
+	json_object_set_new(ret, "hit_ratio", hit_ratio_json(spec, &pairs->hit));
+	json_object_set_new(
+		ret, "flows_source", json_string(pairs->flows_given ? "operator" : "measured"));
 	json_object_set_new(ret, "spec", cutover_spec_write(spec));
 	return ret;
 }
@@ -487,8 +515,10 @@ static enum answer measure(struct server_call *call, struct cutover_spec *spec, 
 	struct node_outcome outcome = {0};
 	struct node_preview *preview = NULL;
 	struct node_cutover wanted;
-	double flows = json_number_value(json_object_get(call->request->args, "flows_per_second"));
 
+	if (plan_hit_ratio(call, spec, &pairs->hit) != ANSWER_DONE)
+		return call->answer;
+	plan_flows(call, spec, pairs->flows_per_second, &pairs->flows_given);
 	if (read_members(call, call->request->args, &members) != ANSWER_DONE)
 		return call->answer;
 	if (wanted_fill(call, spec, members, &wanted) == ANSWER_DONE &&
@@ -503,11 +533,13 @@ static enum answer measure(struct server_call *call, struct cutover_spec *spec, 
 		.rings = pairs->rings,
 		.ring_count = pairs->count,
 		.workers = node_config(node)->dataplane.worker_count,
-		.flows_per_second = flows,
+		.flows_per_second = pairs->flows_per_second,
+		.error_ratio = plan_error_ratio(verbs_of(call), spec->pool),
 	};
 
 	plan_compute(&input, &pairs->plan);
 	plan_limit_steps(spec, &pairs->plan);
+	spec->churn_surge = pairs->plan.churn_surge;
 	call->result = plan_json(call, spec, preview, pairs);
 	node_preview_free(preview);
 	return ANSWER_DONE;

@@ -234,6 +234,17 @@ json "a plan weighs its churn by a sample of flows" 0 \
 echo "0x80000000 5" >"$work/sample"
 json "and one flow is all or nothing" 0 'all(.rings[]; .churn_traffic == 0 or .churn_traffic == 1)' \
 	cutover plan -f "$work/cutover.yaml" --traffic "$work/sample"
+plan_text() { run 0 cutover plan -f "$work/cutover.yaml" && ! grep -qE '.{121}' "$work/out" && grep -qF "$1" "$work/out"; }
+plan_text "WARN early_abort wants 15984 flows on each ring; no rate of flows is known"
+result $? "a plan warns when nobody knows how long to soak, in 120 columns"
+sed -i '1a hit_ratio: {query: "hits"}' "$work/cutover.yaml"
+run 7 cutover plan -f "$work/cutover.yaml" && grep -q 'cutover.yaml:2:1  hit_ratio: .*prometheus' "$work/err"
+result $? "a query without a prometheus is refused with its line and column"
+sed -i '1a prometheus: http://127.0.0.1:1' "$work/cutover.yaml"
+run 1 cutover plan -f "$work/cutover.yaml" && grep -q "the hit ratio is not known: Couldn't connect" "$work/err" &&
+	grep -q 'write one: hit_ratio: 0.95' "$work/err"
+result $? "without an answer there is no plan, and the way out is named"
+sed -i '/^hit_ratio/d; /^prometheus/d' "$work/cutover.yaml"
 echo "nonsense" >"$work/sample"
 run 7 cutover plan -f "$work/cutover.yaml" --traffic "$work/sample" && grep -q 'sample:1: ' "$work/err"
 result $? "a bad sample is refused with its line"

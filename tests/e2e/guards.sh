@@ -97,10 +97,37 @@ wait_for 10 downloads_run d4 20
 traffic &
 e2e_pids[traffic]=$!
 
+# The hit ratio is what Prometheus says when the plan is made, or there is no plan.
+spec 'min(up)'
+plan_with() {
+	sed "1i hit_ratio: {query: '$1'}" "$E2E_WORK/cutover.yaml" > "$E2E_WORK/queried.yaml"
+	ringway cutover plan -f "$E2E_WORK/queried.yaml" --pools "$E2E_WORK/pools-new.yaml" "${@:2}"
+}
+measured() {
+	plan_with 'vector(0.95)' -o json | jq -e '.hit_ratio.value == 0.95 and .hit_ratio.source == "prometheus" and
+		.hit_ratio.age_s >= 0 and .spec.hit_ratio == {query: "vector(0.95)", value: 0.95} and .steps[0].surge > 0 and
+		.steps[0].rollback_late > 0 and .flows_source == "measured" and .steps[0].flows_per_second > 0'
+}
+check "a plan has the hit ratio from Prometheus and the flows from its nodes" wait_for 10 measured
+plan_with 'vector(0.95)' > "$E2E_WORK/plan.txt"
+sed 's/^/# /' "$E2E_WORK/plan.txt"
+in_columns() {
+	! grep -E '.{121}' "$E2E_WORK/plan.txt"
+}
+check "in 120 columns" in_columns
+# refused QUERY WHY
+refused() {
+	exits 1 plan_with "$1" 2> "$E2E_WORK/refusal" && grep -F "the hit ratio is not known: $2" "$E2E_WORK/refusal"
+}
+check "a query without a value makes no plan" refused 'no_such_metric' "the query has 0 values, not one"
+check "nor one with several" refused 'up or vector(0.5)' "the query has 2 values, not one"
+check "nor NaN" refused 'vector(0) / 0' "the query's value is no number"
+check "nor a percentage" refused 'vector(95)' "95 is no hit ratio"
+check "nor nonsense" refused 'rate(' 'invalid parameter "query"'
+
 # A query without a value is no pass.
 spec 'no_such_metric'
 check "stage a cutover that changes the backends, too" stage
-ringway cutover plan -f "$E2E_WORK/cutover.yaml" --pools "$E2E_WORK/pools-new.yaml" | sed 's/^/# /'
 check "start" start
 check "missing data pauses" wait_for 30 state_is paused
 # paused_for PAUSE GUARD

@@ -18,8 +18,11 @@
 struct http_server {
 	pthread_t thread;
 	pthread_mutex_t mutex; // of all below but the descriptors
-	unsigned status;
-	char body[REQUEST_BYTES];
+	struct said {
+		char part[64];
+		unsigned status;
+		char body[REQUEST_BYTES];
+	} usual, special; // special.part: "" when nothing is special
 	char request[REQUEST_BYTES];
 	int listener;
 	int end; // eventfd
@@ -58,11 +61,16 @@ static void serve(struct http_server *server, int peer)
 	read_request(peer, request);
 	pthread_mutex_lock(&server->mutex);
 	memcpy(server->request, request, sizeof(request));
-	bool silent = server->status == 0;
+	request[strcspn(request, "\r")] = '\0';
+	const struct said *said =
+		server->special.part[0] != '\0' && strstr(request, server->special.part) != NULL
+		? &server->special
+		: &server->usual;
+	bool silent = said->status == 0;
 
 	length = snprintf(answer, sizeof(answer),
 		"HTTP/1.1 %u Said\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
-		server->status, strlen(server->body), server->body);
+		said->status, strlen(said->body), said->body);
 	pthread_mutex_unlock(&server->mutex);
 	if (silent && server->held_count < HELD_MAX) {
 		server->held[server->held_count++] = peer;
@@ -133,8 +141,18 @@ const char *http_server_url(const struct http_server *server)
 void http_server_say(struct http_server *server, unsigned status, const char *body)
 {
 	pthread_mutex_lock(&server->mutex);
-	server->status = status;
-	snprintf(server->body, sizeof(server->body), "%s", body);
+	server->usual.status = status;
+	snprintf(server->usual.body, sizeof(server->usual.body), "%s", body);
+	pthread_mutex_unlock(&server->mutex);
+}
+
+void http_server_say_about(
+	struct http_server *server, const char *part, unsigned status, const char *body)
+{
+	pthread_mutex_lock(&server->mutex);
+	server->special.status = status;
+	snprintf(server->special.part, sizeof(server->special.part), "%s", part);
+	snprintf(server->special.body, sizeof(server->special.body), "%s", body);
 	pthread_mutex_unlock(&server->mutex);
 }
 

@@ -134,13 +134,14 @@ static void exact_churn_is_what_a_million_keys_do(void)
 
 static void compute(enum flow_affinity affinity)
 {
+	static const double flows[CUTOVER_DATACENTERS_MAX] = {600, 1400, 3000};
 	struct plan_ring ring = {
 		.affinity = affinity, .churn = 0.9, .bytes_before = 1280000, .bytes_after = 96000};
 	struct plan_input input = {.spec = &spec,
 		.rings = &ring,
 		.ring_count = 1,
 		.workers = 4,
-		.flows_per_second = 1000};
+		.flows_per_second = flows};
 
 	plan_compute(&input, &plan);
 }
@@ -156,8 +157,28 @@ static void plan_lists_every_step_with_what_it_moves(void)
 	CU_ASSERT_DOUBLE_EQUAL(plan.steps[0].surge, 0, 0);
 	CU_ASSERT_EQUAL(plan.node_bytes_during, 4 * (1280000 + 96000));
 	CU_ASSERT_DOUBLE_EQUAL(plan.step_max, 1, 0);
-	// 15 984 flows at 1 % of 2 000 a second.
+	// 15 984 flows at 1 % of 2 000 a second of ams and waw.
 	CU_ASSERT_DOUBLE_EQUAL((double)plan.steps[0].soak_min_ms, 799200, 1);
+	CU_ASSERT_DOUBLE_EQUAL(plan.steps[2].flows_per_second, 5000, 0);
+}
+
+static void soak_is_as_long_as_its_early_abort_needs(void)
+{
+	fixture_spec(&spec);
+	CU_ASSERT_EQUAL_FATAL(spec.guards[0].kind, GUARD_EARLY_ABORT);
+	spec.guards[0].difference_min = 0.01;
+	compute(FLOW_AFFINITY_FLOW);
+	CU_ASSERT_DOUBLE_EQUAL(plan.flows_min, 1584, 1); // 16 d (1 - d)/d^2
+	CU_ASSERT_DOUBLE_EQUAL((double)plan.steps[0].soak_min_ms, 79200, 1);
+	spec.guards[0].dry_run = true; // nobody waits for what it says
+	compute(FLOW_AFFINITY_FLOW);
+	CU_ASSERT_EQUAL(plan.steps[0].soak_min_ms, 0);
+	spec.guards[0].dry_run = false;
+	struct plan_ring ring = {.churn = 0.9};
+	struct plan_input unknown = {.spec = &spec, .rings = &ring, .ring_count = 1, .workers = 1};
+
+	plan_compute(&unknown, &plan);
+	CU_ASSERT_EQUAL(plan.steps[0].soak_min_ms, UINT64_MAX);
 }
 
 static void surge_counts_only_where_keys_have_a_home(void)
@@ -174,6 +195,7 @@ static void surge_counts_only_where_keys_have_a_home(void)
 	CU_ASSERT_EQUAL(spec.stages[0].step_share_max, 0);
 	CU_ASSERT_EQUAL(spec.stages[1].step_share_max, 14619);
 	CU_ASSERT_DOUBLE_EQUAL(plan.rollback_late, 0.9 * 19 * (1 - exp(-1)), 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(plan.steps[0].rollback_late, 0.01 * 0.9 * 19 * (1 - exp(-1)), 1e-9);
 	compute(FLOW_AFFINITY_FLOW);
 	CU_ASSERT_FALSE(plan.steps[2].over_limit);
 	CU_ASSERT_DOUBLE_EQUAL(plan.step_max, 1, 0);
@@ -204,6 +226,7 @@ static const struct test_case cases[] = {
 	CASE(churn_and_balance_of_v1_to_v2_are_those_of_the_table),
 	CASE(exact_churn_is_what_a_million_keys_do),
 	CASE(plan_lists_every_step_with_what_it_moves),
+	CASE(soak_is_as_long_as_its_early_abort_needs),
 	CASE(surge_counts_only_where_keys_have_a_home),
 	CASE(ramp_is_one_line_with_its_whole_time),
 };

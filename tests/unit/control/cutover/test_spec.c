@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/cutover/spec.h"
+#include "control/cutover/guard.h"
+#include "control/cutover/spec_json.h"
 #include "control/cutover/threshold.h"
 #include "tests/lib/suite.h"
 #include "tests/unit/control/cutover/fixture.h"
@@ -139,6 +140,54 @@ static void each_fault_is_named_with_its_place(void)
 	expect_fault(&spec, "stages", "must be");
 }
 
+static void hit_ratio_is_a_number_or_a_query(void)
+{
+	static const struct {
+		const char *json;
+		const char *fault; // NULL: none
+	} texts[] = {
+		{"{\"hit_ratio\": \"0.95\"}", NULL},
+		{"{\"hit_ratio\": {\"query\": \"h\"}, \"prometheus\": \"http://p:9090\"}", NULL},
+		{"{\"hit_ratio\": {\"query\": \"h\"}}", "`prometheus` names no server"},
+		{"{\"hit_ratio\": {}, \"prometheus\": \"http://p:9090\"}", "{query: 'PROMQL'}"},
+		{"{\"hit_ratio\": {\"query\": \"h\", \"age\": 1}, \"prometheus\": \"http://p\"}",
+			"is not known here"},
+	};
+	struct cutover_spec_error fault;
+	static struct cutover_spec spec, again;
+
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		json_t *object, *more = json_loads(texts[i].json, 0, NULL);
+
+		fixture_spec(&spec);
+		object = cutover_spec_write(&spec);
+		json_object_update(object, more);
+		size_t count = cutover_spec_read(object, &spec, &fault, 1);
+
+		json_decref(more);
+		json_decref(object);
+		CU_ASSERT_EQUAL(count, texts[i].fault != NULL);
+		if (count != 0)
+			CU_ASSERT_PTR_NOT_NULL(strstr(fault.text, texts[i].fault));
+	}
+	// What a plan measured stays with the query, and is part of the plan.
+	fixture_spec(&spec);
+	snprintf(spec.hit_query, sizeof(spec.hit_query), "h");
+	snprintf(spec.prometheus, sizeof(spec.prometheus), "http://p:9090");
+	spec.hit_ratio = 0.953;
+	spec.churn_surge = 0.9;
+	json_t *object = cutover_spec_write(&spec);
+
+	CU_ASSERT_EQUAL(cutover_spec_read(object, &again, &fault, 1), 0);
+	json_decref(object);
+	CU_ASSERT_DOUBLE_EQUAL(again.hit_ratio, 0.953, 0);
+	CU_ASSERT_DOUBLE_EQUAL(again.churn_surge, 0.9, 0);
+	CU_ASSERT_STRING_EQUAL(again.hit_query, "h");
+	CU_ASSERT_EQUAL(cutover_plan_id(&again, 7), cutover_plan_id(&spec, 7));
+	again.hit_ratio = 0.954;
+	CU_ASSERT_NOT_EQUAL(cutover_plan_id(&again, 7), cutover_plan_id(&spec, 7));
+}
+
 static void datacenter_that_joins_belongs_to_all(void)
 {
 	struct cutover_spec spec;
@@ -172,6 +221,7 @@ static const struct test_case cases[] = {
 	CASE(threshold_is_the_first_line_that_matches),
 	CASE(good_specification_has_no_fault),
 	CASE(each_fault_is_named_with_its_place),
+	CASE(hit_ratio_is_a_number_or_a_query),
 	CASE(datacenter_that_joins_belongs_to_all),
 };
 
