@@ -198,9 +198,8 @@ static void look_at_soak(struct cutover *cutover, const struct cutover_facts *fa
 	happening->event = CUTOVER_HALT;
 	happening->pause = applied && !passed ? CUTOVER_PAUSE_INCONCLUSIVE : CUTOVER_PAUSE_MISSING;
 	if (applied && !passed) {
-		move_say(happening->reason,
-			"guards have not passed in twice the soak time; last: %.120s",
-			facts->guards.text);
+		move_say(happening->reason, "%.140s: no pass in twice the soak time",
+			facts->guards.text[0] != '\0' ? facts->guards.text : "guards");
 	}
 }
 
@@ -336,7 +335,9 @@ static void act(struct cutover *cutover, const struct happening *happening, enum
 	// A way back and a gate say why, and so does who opened the gate.
 	if (happening->event == CUTOVER_FAIL || happening->event == CUTOVER_STAGE_DONE || gated)
 		move_say(cutover->reason, "%s", happening->reason);
-	snprintf(cutover->actor, sizeof(cutover->actor), "conductor");
+	// Who took it back stays the actor when the nodes have followed, as the reason does.
+	if (next != CUTOVER_ROLLED_BACK)
+		snprintf(cutover->actor, sizeof(cutover->actor), "conductor");
 	move_count(cutover, shares);
 }
 

@@ -267,18 +267,11 @@ static void write_cutovers(struct metrics_text *text, struct verbs *verbs)
 	}
 }
 
-static const char *hold_of(const struct cutover *cutover)
-{
-	if (cutover->state == CUTOVER_PAUSED)
-		return cutover_pause_name(cutover->pause);
-	if (cutover->state != CUTOVER_ROLLING_BACK && cutover->state != CUTOVER_ROLLED_BACK)
-		return NULL;
-	return strcmp(cutover->actor, "conductor") == 0 ? "rollback_guard" : "rollback_operator";
-}
-
-// The guard that the reason of a hold begins with; "" when it was none.
+// The guard that the reason of a hold by the conductor begins with; "" when it was none.
 static const char *holding_guard(const struct cutover *cutover)
 {
+	if (strcmp(cutover->actor, "conductor") != 0)
+		return "";
 	for (uint32_t i = 0; i < cutover->spec.guard_count; i++) {
 		const char *name = cutover->spec.guards[i].name;
 		size_t length = strlen(name);
@@ -287,6 +280,17 @@ static const char *holding_guard(const struct cutover *cutover)
 			return name;
 	}
 	return "";
+}
+
+static const char *hold_of(const struct cutover *cutover)
+{
+	if (cutover->state == CUTOVER_PAUSED)
+		return cutover_pause_name(cutover->pause);
+	if (cutover->state != CUTOVER_ROLLING_BACK && cutover->state != CUTOVER_ROLLED_BACK)
+		return NULL;
+	if (strcmp(cutover->actor, "conductor") != 0)
+		return "rollback_operator";
+	return holding_guard(cutover)[0] != '\0' ? "rollback_guard" : "rollback_expired";
 }
 
 // Why a cutover stands still or goes back; absent while it moves.

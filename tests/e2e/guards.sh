@@ -75,6 +75,10 @@ state_is() {
 	ringway cutover show "${2:-web}" -o json | jq -e --arg state "$1" '.state == $state'
 }
 
+noted() {
+	ringway cutover history web | grep -F "$1"
+}
+
 # exported SERIES VALUE
 exported() {
 	on lb curl -s http://127.0.0.1:9464/metrics | grep -xF "$1 $2"
@@ -152,6 +156,8 @@ because() {
 }
 check "because flows of the new ring end early" because early_abort
 sed 's/^/# /' "$E2E_WORK/reason"
+check "which a metric says" exported 'ringway_cutover_held{pool="web",reason="rollback_guard",guard="early_abort"}' 1
+check "and the audit log says" noted "early_abort: "
 before=$(new_flows)
 check "nothing goes there any more" shares_match "$(intended web)" 4 1000
 check "no flow takes the new ring" split_matches "$before" 0
@@ -178,13 +184,12 @@ ringway cutover show web -o json | jq -r .reason | sed 's/^/# /'
 check "which a metric says, too" exported 'ringway_cutover_held{pool="web",reason="guard",guard="load"}' 1
 check "and what the guard said" wait_for 5 exported \
 	'ringway_cutover_guard_verdict{pool="web",guard="load",kind="load",dry_run="false"}' 1
-noted() {
-	ringway cutover history web | grep -F "$1"
-}
 check "and the audit log" noted "load: b"
 kill "${e2e_pids[hot]}"
 check "roll that back" ringway cutover rollback web --reason test
 check "that is rolled back" wait_for 10 state_is rolled_back
+check "by the operator, says the metric" wait_for 5 exported \
+	'ringway_cutover_held{pool="web",reason="rollback_operator",guard=""}' 1
 check "discard that" ringway cutover discard web --yes
 
 # Mended, the plan runs through, but for a gate.

@@ -449,6 +449,39 @@ static void retire_refuses_nodes_that_would_jump(void)
 	CU_ASSERT_EQUAL(give(order), CUTOVER_OK);
 }
 
+static void who_took_it_back_and_why_stays_when_nodes_have_followed(void)
+{
+	struct cutover_command order = fixture_command(CUTOVER_ROLLBACK);
+
+	reach(CUTOVER_SOAKING);
+	order.reason = "looks wrong";
+	CU_ASSERT_EQUAL(give(order), CUTOVER_OK);
+	CU_ASSERT_EQUAL(step(1000), CUTOVER_APPLIED);
+	CU_ASSERT_EQUAL(cutover.state, CUTOVER_ROLLED_BACK);
+	CU_ASSERT_STRING_EQUAL(cutover.actor, "ann");
+	CU_ASSERT_STRING_EQUAL(cutover.reason, "looks wrong");
+	reach(CUTOVER_SOAKING);
+	facts.guards.action = GUARD_ROLLBACK;
+	snprintf(facts.guards.text, sizeof(facts.guards.text), "load: hot");
+	CU_ASSERT_EQUAL(step(1000), CUTOVER_FAIL);
+	CU_ASSERT_EQUAL(step(1000), CUTOVER_APPLIED);
+	CU_ASSERT_STRING_EQUAL(cutover.actor, "conductor");
+	CU_ASSERT_STRING_EQUAL(cutover.reason, "load: hot");
+}
+
+static void guards_that_never_pass_are_named(void)
+{
+	reach(CUTOVER_SOAKING);
+	facts.guards.action = GUARD_WAIT;
+	snprintf(facts.guards.text, sizeof(facts.guards.text), "load: too little was seen to tell");
+	for (unsigned i = 0; i < 100 && cutover.state == CUTOVER_SOAKING; i++)
+		step(60000);
+	CU_ASSERT_EQUAL(cutover.state, CUTOVER_PAUSED);
+	CU_ASSERT_EQUAL(cutover.pause, CUTOVER_PAUSE_INCONCLUSIVE);
+	CU_ASSERT_STRING_EQUAL(cutover.reason,
+		"load: too little was seen to tell: no pass in twice the soak time");
+}
+
 static void hook_opens_the_gate_or_a_person_does(void)
 {
 	reach(CUTOVER_SOAKING);
@@ -529,6 +562,8 @@ static const struct test_case cases[] = {
 	CASE(start_wants_every_ring_everywhere),
 	CASE(steps_wait_while_nodes_come_and_go),
 	CASE(retire_refuses_nodes_that_would_jump),
+	CASE(who_took_it_back_and_why_stays_when_nodes_have_followed),
+	CASE(guards_that_never_pass_are_named),
 	CASE(hook_opens_the_gate_or_a_person_does),
 	CASE(rollback_needs_a_reason_and_takes_overrides_with_it),
 	CASE(stage_binds_to_its_plan),

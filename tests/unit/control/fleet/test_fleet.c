@@ -467,6 +467,36 @@ static void the_hottest_backend_of_any_node_pauses(void)
 	fleet_guards_free(w.guards);
 }
 
+// Guards of what the roster shows: nodes that do not answer, beyond those that the stage allows, and other digests.
+static void nodes_that_are_missing_or_differ_are_counted(void)
+{
+	static const enum guard_kind kinds[] = {GUARD_MISSING, GUARD_DIGEST};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct watching w;
+
+		watching_begin(&w);
+		guard_default(kinds[i], &w.cutover.spec.guards[0]);
+		w.cutover.spec.guards[0].failures = 1;
+		w.cutover.spec.stages[w.cutover.stage].missing_nodes_max = 1;
+		w.facts.datacenters[0].nodes = w.facts.datacenters[1].nodes = 4;
+		w.facts.datacenters[0].missing = w.facts.datacenters[1].missing = 1;
+		watching_look(&w, 0);
+		watching_look(&w, 5000);
+		CU_ASSERT_EQUAL(w.said.action, GUARD_GO);
+		if (kinds[i] == GUARD_MISSING)
+			w.facts.datacenters[1].missing = 3;
+		else
+			w.facts.datacenters[1].mismatched = 2;
+		watching_look(&w, 5000);
+		CU_ASSERT_EQUAL(w.said.action, GUARD_PAUSE);
+		CU_ASSERT_STRING_EQUAL(w.said.text,
+			kinds[i] == GUARD_MISSING ? "missing: 2 nodes do not answer"
+						  : "digest: 2 nodes have another digest");
+		fleet_guards_free(w.guards);
+	}
+}
+
 // A query is sent when its window is over, and judged when its answer is there; a server that hangs holds nothing up.
 static void a_query_is_judged_when_its_answer_is_there(void)
 {
@@ -667,6 +697,7 @@ static const struct test_case cases[] = {
 	CASE(at_a_hundred_percent_the_old_rings_past_stands_in),
 	CASE(figures_of_nodes_are_held_against_those_while_staged),
 	CASE(the_hottest_backend_of_any_node_pauses),
+	CASE(nodes_that_are_missing_or_differ_are_counted),
 	CASE(a_query_is_judged_when_its_answer_is_there),
 	CASE(what_guards_said_of_another_plan_is_not_heard),
 	CASE(one_conducts_and_another_takes_over),
