@@ -286,6 +286,8 @@ run_at cutover start web --reason demo
 step 0.2 GATED
 run_at cutover advance web --reason "ams looks well"
 step 0.5 GATED
+echo "a1\$ ringway cutover watch web     its second page:"
+at a1 cutover watch web --count 2 --interval 4 | tac | sed '/^pool /q' | tac
 run_at cutover advance web --reason "so does waw"
 step 1 FULL
 run_at dc list
