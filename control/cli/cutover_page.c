@@ -593,13 +593,16 @@ void cutover_page_print(FILE *out, const json_t *cutover, const struct cutover_p
 		print_steps(&run);
 		print_next(&run);
 		print_datacenters(&run, rows);
-		print_guards(&run);
 	} else {
 		print_local(&run);
 	}
 	print_established(&run);
-	if (page->is_live) {
+	// Flows stand high: small terminals show the top of a page.
+	if (page->is_live)
 		print_flows(&run, rows);
+	if (known)
+		print_guards(&run);
+	if (page->is_live) {
 		print_memory(&run, rows);
 		print_starts(&run, rows);
 		print_traces(&run);

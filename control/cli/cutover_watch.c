@@ -31,24 +31,35 @@ unsigned cutover_width(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-// Draws over the page before: each line is cleared to its end, and what is left below too. A page that is higher than
-// the terminal is cut, or it would scroll.
+// Tells whether a byte begins a character.
+static bool is_first(char c)
+{
+	return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+// Draws over the page before: each line is cleared to its end, and what is left below too. What does not fit the terminal
+// is cut, or it would scroll.
 static void redraw(FILE *out, const char *text)
 {
 	struct winsize size = {0};
-	unsigned lines = 1;
+	unsigned lines = 1, columns = 0;
 
 	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 	fputs("\033[H", out);
 	for (const char *c = text; *c; c++) {
-		if (*c == '\n' && size.ws_row > 2 && ++lines >= size.ws_row) {
-			fputs("\033[K\nhigher than this terminal: | cat shows all", out);
-			break;
-		}
-		if (*c == '\n')
+		if (*c == '\n') {
 			fputs("\033[K", out);
-		fputc(*c, out);
+			columns = 0;
+			if (size.ws_row > 2 && ++lines >= size.ws_row)
+				break;
+		} else {
+			columns += is_first(*c);
+		}
+		if (*c == '\n' || size.ws_col == 0 || columns <= size.ws_col)
+			fputc(*c, out);
 	}
+	if (lines >= size.ws_row && size.ws_row > 2)
+		fputs("\nthere is more: a higher terminal, or | cat", out);
 	fputs("\033[K\033[J", out);
 }
 

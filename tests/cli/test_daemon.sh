@@ -120,6 +120,11 @@ run 0 cutover watch web --count 2 --interval 1 --json &&
 	jq -se 'length == 2 and all(.[]; .schema_version == 1 and .churn > 0 and .datacenters_now[0].rates == null)' \
 		"$work/out" >/dev/null
 result $? "for programs an object a line"
+if [ -x /usr/bin/python3 ]; then
+	/usr/bin/python3 "$(dirname "$0")/on_terminal.py" 12 60 "$ringway" cutover watch web --count 2 --interval 1 >"$work/out"
+	[ $? = 0 ] && [ "$(grep -c '^page 12 60$' "$work/out")" = 2 ] && [ "$(grep -c '^FLOWS ' "$work/out")" = 2 ]
+	result $? "on a terminal it stays in place and within its edges"
+fi
 for wrong in "--interval 0" "--interval 1h" "--count 0" "--shift 32 --traces"; do
 	run 2 cutover watch web --count 1 $wrong
 	result $? "no watch: $wrong"
