@@ -313,7 +313,10 @@ static void print_datacenters(const struct page *page, const json_t *rows)
 			(unsigned long long)count_at(row, "applied"),
 			(unsigned long long)count_at(row, "missing"),
 			(unsigned long long)count_at(row, "refused"),
-			(unsigned long long)count_at(row, "mismatched"), text_at(row, "cause"));
+			(unsigned long long)count_at(row, "mismatched"),
+			json_is_true(json_object_get(row, "move_established"))
+				? "rollback of established flows, too"
+				: text_at(row, "cause"));
 	}
 	if (all > json_array_size(rows))
 		fprintf(page->out, "%zu more are not in this stage and in order: ringway dc list\n",
@@ -431,12 +434,15 @@ static void percent_at(const json_t *object, const char *key, char ret[static OU
 static void print_shares(const struct page *page, const json_t *row)
 {
 	const json_t *ratios = json_object_get(row, "ratios");
-	char seen[OUTPUT_SHORT_BYTES], flows[OUTPUT_SHORT_BYTES], want[CUTOVER_SHARE_TEXT_BYTES];
+	const json_t *live = json_object_get(row, "live");
+	char seen[OUTPUT_SHORT_BYTES], flows[OUTPUT_SHORT_BYTES], want[CUTOVER_SHARE_TEXT_BYTES],
+		held[OUTPUT_SHORT_BYTES];
 
 	percent_at(ratios, "new_share", seen);
-	share_of(count_at(json_object_get(row, "live"), "intended_ppm"), want);
+	share_of(count_at(live, "intended_ppm"), want);
 	short_at(ratios, "flows", flows);
-	fprintf(page->out, "%10s%10s%12s", seen, want, flows);
+	short_at(live, "live_new", held);
+	fprintf(page->out, "%10s%10s%10s%12s", seen, want, flows, held);
 }
 
 static void print_side(const struct page *page, const json_t *row, bool is_new)
@@ -463,9 +469,9 @@ static void print_flows(const struct page *page, const json_t *rows)
 	json_t *row;
 	size_t i;
 
-	fprintf(page->out, "\n%-14s%-5s%12s%12s%10s%14s%10s%10s%12s\n", "FLOWS", "RING",
+	fprintf(page->out, "\n%-14s%-5s%12s%12s%10s%14s%10s%10s%10s%12s\n", "FLOWS", "RING",
 		"NEW FLOWS/S", "PACKETS/S", "DROPS/S", "EARLY ABORTS", "SHARE", "INTENDED",
-		"OF FLOWS");
+		"OF FLOWS", "LIVE FLOWS");
 	json_array_foreach (rows, i, row) {
 		if (!json_is_object(json_object_get(row, "live"))) {
 			fprintf(page->out, "%-14.14sno node says anything\n", text_at(row, "name"));

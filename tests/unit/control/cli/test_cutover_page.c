@@ -49,9 +49,9 @@ static const char watched[] =
 	"ams                  1%      2         2        2        0        0           0  share of the stage\n"
 	"waw                  2%      2         1        1        1        0           0  override of the datacenter\n"
 	"\n"
-	"FLOWS         RING  NEW FLOWS/S   PACKETS/S   DROPS/S  EARLY ABORTS     SHARE  INTENDED    OF FLOWS\n"
+	"FLOWS         RING  NEW FLOWS/S   PACKETS/S   DROPS/S  EARLY ABORTS     SHARE  INTENDED  OF FLOWS  LIVE FLOWS\n"
 	"ams           old         49.5k        446k         0         0.10%\n"
-	"              new           506       4.55k         0         0.99%     1.01%        1%        100k\n"
+	"              new           506       4.55k         0         0.99%     1.01%        1%      100k         506\n"
 	"waw           no node says anything\n"
 	"\n"
 	"GUARD         VERDICT           VALUE  LIMIT                               AGE  SAYS\n"
@@ -111,17 +111,19 @@ static void assert_page(const json_t *object, const struct cutover_page *page, c
 
 static json_t *live(int time_ms, int old, int new)
 {
-	return json_pack("{s:i, s:s, s:i, s:i, s:{s:i, s:i, s:i, s:i, s:i}, s:{s:i, s:i, s:i, s:i, "
-			 "s:i}, s:i, s:i, s:i, s:i, s:i, s:{s:i, s:i, s:i, s:i, s:i}, s:{s:i, s:i, "
-			 "s:i}}",
+	return json_pack(
+		"{s:i, s:s, s:i, s:i, s:{s:i, s:i, s:i, s:i, s:i}, s:{s:i, s:i, s:i, s:i, "
+		"s:i}, s:i, s:i, s:i, s:i, s:i, s:i, s:{s:i, s:i, s:i, s:i, s:i}, s:{s:i, s:i, "
+		"s:i}}",
 		"nodes", 2, "counters_of", "a", "time_ms", time_ms, "intended_ppm", 10000, "old",
 		"flows", old, "aborts", old / 1000, "drops", 0, "packets", 9 * old, "ring_bytes",
 		512320, "new", "flows", new, "aborts", new / 100, "drops", 0, "packets", 9 * new,
-		"ring_bytes", 38720, "shadow_same", old / 1000, "shadow_different", old / 100,
-		"dataplane_resident_bytes", 51800000, "daemon_resident_bytes", 28700000,
-		"hugepage_bytes", 268435456, "dataplane_startup_ns", "eal", 175200000, "ports",
-		481700, "flows", 1600000, "snapshot", 2300000, "poll", 63200, "daemon_startup_ns",
-		"read", 2300000, "build", 72800, "publish", 4200000);
+		"ring_bytes", 38720, "live_new", new / 2, "shadow_same", old / 1000,
+		"shadow_different", old / 100, "dataplane_resident_bytes", 51800000,
+		"daemon_resident_bytes", 28700000, "hugepage_bytes", 268435456,
+		"dataplane_startup_ns", "eal", 175200000, "ports", 481700, "flows", 1600000,
+		"snapshot", 2300000, "poll", 63200, "daemon_startup_ns", "read", 2300000, "build",
+		72800, "publish", 4200000);
 }
 
 // What ringwayd adds to the document.

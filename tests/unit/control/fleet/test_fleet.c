@@ -181,6 +181,8 @@ static void live_figures_add_up(void)
 	b.time_ms = 2000;
 	a.pools[0].flows_new = 3;
 	b.pools[0].flows_new = 4;
+	a.pools[0].live_new = 1;
+	b.pools[0].live_new = 2;
 	a.pools[0].packets_old = b.pools[0].packets_old = 50;
 	a.startup_phases_ns[STARTUP_EAL] = 10;
 	b.startup_phases_ns[STARTUP_POLL] = 20; // the slower start, as a whole
@@ -202,6 +204,7 @@ static void live_figures_add_up(void)
 	CU_ASSERT_EQUAL(live.startup_ns[STARTUP_EAL], 0);
 	CU_ASSERT_EQUAL(live.startup_ns[STARTUP_POLL], 20);
 	CU_ASSERT_EQUAL(live.daemon_resident_bytes, 200);
+	CU_ASSERT_EQUAL(json_integer_value(json_object_get(object, "live_new")), 3);
 	json_decref(object);
 	// A dataplane that started anew counts from 0: its sums are not to be subtracted.
 	b.started_ns++;
