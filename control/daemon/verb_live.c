@@ -3,7 +3,7 @@
 
 #include "control/cutover/waits.h"
 #include "control/fleet/live.h"
-#include "control/ring/walk.h"
+#include "control/ring/churn.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,16 +15,18 @@ static void set_number(json_t *object, const char *key, uint64_t value)
 
 // --- what moves ------------------------------------------------------------------------------------
 
-static struct config_ring shape_of(const struct cutover_ring *ring)
+static struct cutover_ring shape_of(const struct config_ring *ring)
 {
-	return (struct config_ring){.version = ring->version, .points = ring->points};
+	return (struct cutover_ring){.version = (enum ring_version)ring->version,
+		.points = ring->points,
+		.seed_mark = hash_seed_mark(ring->hash_seed)};
 }
 
-static void set_ring(json_t *object, const char *key, const struct config_ring *ring)
+static void set_ring(json_t *object, const char *key, const struct cutover_ring *ring)
 {
 	char text[64];
 
-	verbs_ring_text(ring, text, sizeof(text));
+	verbs_ring_shape_text(ring->version, ring->points, ring->seed_mark, text, sizeof(text));
 	json_object_set_new(object, key, json_string(text));
 }
 
@@ -76,6 +78,7 @@ static bool same_tags(const struct node_ring *a, const struct node_ring *b)
 static double churn_of(struct verbs *verbs, const struct ring *before, const struct ring *after)
 {
 	struct verbs_churn *place;
+	uint64_t moved = RING_CIRCLE; // without memory the worst is said
 
 	for (unsigned i = 0; i < VERBS_CHURNS_MAX; i++) {
 		const struct verbs_churn *known = &verbs->churns[i];
@@ -87,7 +90,8 @@ static double churn_of(struct verbs *verbs, const struct ring *before, const str
 	place = &verbs->churns[verbs->churn_next++ % VERBS_CHURNS_MAX];
 	memcpy(place->before, before->header->points_digest, RING_DIGEST_BYTES);
 	memcpy(place->after, after->header->points_digest, RING_DIGEST_BYTES);
-	place->churn = (double)ring_churn(before, after, NULL, NULL) / (double)RING_CIRCLE;
+	ring_moved(before, after, &moved, NULL, NULL);
+	place->churn = (double)moved / (double)RING_CIRCLE;
 	return place->churn;
 }
 
@@ -148,16 +152,19 @@ void verb_live_add(struct server_call *call, json_t *object, const struct cutove
 	const struct document *document = node_document(verbs->node);
 	const struct config_pool *pool = config_pool_find(document->pools, cutover->spec.pool);
 	const struct document_cutover *rings = document_cutover_find(document, cutover->spec.pool);
-	struct config_ring from = shape_of(&cutover->spec.from), to = shape_of(&cutover->spec.to);
+	struct cutover_ring from = cutover->spec.from, to = cutover->spec.to;
 	char waits[CUTOVER_REASON_BYTES];
 	uint64_t now_ms = fleet_wall_ms(), left_ms;
 	bool staged = pool != NULL && rings != NULL && rings->salt == cutover->spec.salt;
 
 	set_number(object, "now_ms", now_ms);
-	set_ring(object, "from", staged ? &pool->ring : &from);
-	set_ring(object, "to", staged ? &rings->ring : &to);
-	if (staged)
+	if (staged) {
+		from = shape_of(&pool->ring);
+		to = shape_of(&rings->ring);
 		add_members(object, pool, rings);
+	}
+	set_ring(object, "from", &from);
+	set_ring(object, "to", &to);
 	add_churn(verbs, object, cutover->spec.pool);
 	cutover_waits(cutover, facts, now_ms, waits, &left_ms);
 	json_object_set_new(object, "waits_for", json_string(waits));

@@ -166,15 +166,20 @@ enum answer verbs_pool(struct server_call *call, const struct config_pool **ret)
 	return ANSWER_DONE;
 }
 
+void verbs_ring_shape_text(
+	uint32_t version, uint32_t points, uint64_t seed_mark, char *ret, size_t ret_bytes)
+{
+	int used = snprintf(ret, ret_bytes, "%s x%u", config_ring_version_name(version), points);
+
+	if (seed_mark != 0 && used > 0 && (size_t)used < ret_bytes)
+		snprintf(ret + used, ret_bytes - (size_t)used, " seed %08x",
+			(unsigned)(seed_mark >> 32));
+}
+
 void verbs_ring_text(const struct config_ring *ring, char *ret, size_t ret_bytes)
 {
-	int used = snprintf(
-		ret, ret_bytes, "%s x%u", config_ring_version_name(ring->version), ring->points);
-	uint64_t mark = hash_seed_mark(ring->hash_seed);
-
-	if (mark != 0 && used > 0 && (size_t)used < ret_bytes)
-		snprintf(
-			ret + used, ret_bytes - (size_t)used, " seed %08x", (unsigned)(mark >> 32));
+	verbs_ring_shape_text(
+		ring->version, ring->points, hash_seed_mark(ring->hash_seed), ret, ret_bytes);
 }
 
 const char *verbs_name(const struct verbs *verbs, enum document_kind kind, uint32_t id)

@@ -54,8 +54,10 @@ void verbs_findings(struct server_call *call, const struct config_report *report
 // The pool that "pool" names. ANSWER_DONE, or the failure is set.
 enum answer verbs_pool(struct server_call *call, const struct config_pool **ret);
 
-// The text of a ring's parameters: "v2 x16".
+// The text of a ring's parameters: "v2 x16", "v2 x16 seed 4fa6e279" for one with a hash seed of its own, by its mark.
 void verbs_ring_text(const struct config_ring *ring, char *ret, size_t ret_bytes);
+void verbs_ring_shape_text(
+	uint32_t version, uint32_t points, uint64_t seed_mark, char *ret, size_t ret_bytes);
 
 // Name of what an id stands for, or NULL; pool: the pool of a backend.
 const char *verbs_name(const struct verbs *verbs, enum document_kind kind, uint32_t id);

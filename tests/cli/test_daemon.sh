@@ -281,6 +281,9 @@ node_digest=$("$ringway" ring list --json | jq -r '.rings[] | select(.name == "w
 json "the mark is enough for the digest" 0 ".spec_digest == \"$node_digest\"" ring show web@new
 run 0 cutover list -o wide && grep -q ' seed [0-9a-f]\{8\}' "$work/out" && ! grep -q "$seed" "$work/out"
 result $? "a list shows a mark"
+json "show says the seeds and the same churn" 0 \
+	"(.to | test(\" seed [0-9a-f]{8}\$\")) and (.from | test(\"seed\") | not) and (.churn - $churn | fabs) < 1e-6" \
+	cutover show web
 sed "s/hash_seed: .*/hash_seed: 0011}/" "$work/cutover.yaml" >"$work/bad.yaml"
 run 7 cutover plan -f "$work/bad.yaml" && grep -q 'bad.yaml:2:.*to.hash_seed: must be 32 hexadecimal digits' "$work/err"
 result $? "a seed that is none is refused with its line"
