@@ -219,6 +219,34 @@ static void icmp_error_finds_the_owner_under_the_seed_of_the_ring(void)
 	node_free(&node);
 }
 
+// A rollback that takes established flows back finds the old ring's owner under the old ring's seed, whichever seeds there are.
+static void recalled_flows_go_to_their_owner_under_the_old_seed(void)
+{
+	for (uint8_t seeded = 0; seeded < 4; seeded++) {
+		struct node node;
+		flows_node_seeded(&node, seeded);
+		const struct snapshot *snapshot = &node.forwarding[0]->snapshot;
+
+		node_set_threshold(&node, 0, GATE_ALWAYS);
+		for (uint32_t flow = 0; flow < 300; flow++)
+			CU_ASSERT_EQUAL(flows_establish(&node, 0, flow),
+				expected_tcp(snapshot, seeded, flow));
+		node_set_threshold(&node, 0, GATE_RECALL);
+		for (uint32_t flow = 0; flow < 300; flow++) {
+			struct seeds seeds = seeds_of(snapshot, seeded);
+			struct flow_key key = tcp_key(flow);
+			uint32_t hash = flow_ring_hash(flow_hash(&key, &seeds.of_old));
+			const struct ring *ring = &snapshot->rings[0];
+
+			CU_ASSERT_EQUAL(flows_tcp(&node, 0, flow, FRAME_ACK),
+				ring_member(ring, ring_lookup(ring, hash)));
+		}
+		CU_ASSERT(node_counter(&node, COUNTER_flow_recalled) > 200);
+		flows_check_balance(&node);
+		node_free(&node);
+	}
+}
+
 int main(void)
 {
 	static const struct test_case cases[] = {
@@ -232,6 +260,8 @@ int main(void)
 			quic_connection_ids_are_hashed_under_the_seed_of_the_ring},
 		{"icmp_error_finds_the_owner_under_the_seed_of_the_ring",
 			icmp_error_finds_the_owner_under_the_seed_of_the_ring},
+		{"recalled_flows_go_to_their_owner_under_the_old_seed",
+			recalled_flows_go_to_their_owner_under_the_old_seed},
 	};
 
 	return SUITE_RUN("pipeline seeds", cases);
