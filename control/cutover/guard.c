@@ -239,13 +239,14 @@ static void judge_count(const struct guard_config *config, const struct guard_sa
 static void judge_recovery(const struct guard_config *config, const struct guard_sample *sample,
 	const struct guard_memory *memory, struct finding *finding)
 {
-	if ((double)sample->soaked_ms < sample->reference || isnan(memory->value)) {
+	if ((double)sample->soaked_ms < sample->reference || isnan(memory->value) ||
+		sample->since_ms == 0) {
 		finding->verdict = GUARD_INCONCLUSIVE;
 		finding->value = sample->value;
 		say(finding, "%g; the time to refill is not over", sample->value);
 		return;
 	}
-	double minutes = (double)config->window_ms / 60000.0;
+	double minutes = (double)sample->since_ms / 60000.0;
 	double slope = (sample->value - memory->value) / minutes;
 
 	say(finding, "%g, %+g a minute", sample->value, slope);

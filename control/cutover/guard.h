@@ -41,7 +41,9 @@ struct guard_sample {
 	const char *backend; // load: the hottest one, and the node that saw it
 	const char *node;
 	double share;       // intended share on the new ring, 0..1, over the same nodes
-	uint64_t soaked_ms; // since the last change of share (GUARD_NOT_RECOVERING)
+	uint64_t soaked_ms; // GUARD_NOT_RECOVERING: since the last change of share
+	uint64_t
+		since_ms; // the same: since the value before, which windows without one make longer than a window
 };
 
 // What a guard remembers between windows.

@@ -51,6 +51,7 @@ struct window {
 struct question {
 	struct inquiry *inquiry; // NULL: none
 	uint64_t shares_revision;
+	uint64_t valued_ms; // when it last had a value; 0: never
 };
 
 struct fleet_guards {
@@ -275,14 +276,18 @@ static bool query_answered(struct fleet_guards *guards, uint32_t index,
 	return true;
 }
 
-static void measure_query(const struct fleet_look *look, const struct inquiry_answer *answer,
-	struct guard_sample *ret)
+static void measure_query(struct question *question, const struct fleet_look *look,
+	const struct inquiry_answer *answer, struct guard_sample *ret)
 {
 	ret->available = answer->result == 0;
 	ret->error = answer->error;
 	ret->value = answer->value;
 	ret->reference = (double)look->cutover->spec.refill_ms;
 	ret->soaked_ms = look->soaked_ms;
+	if (!ret->available)
+		return;
+	ret->since_ms = question->valued_ms != 0 ? look->now_ms - question->valued_ms : 0;
+	question->valued_ms = look->now_ms;
 }
 
 // answer: of a guard with a query.
@@ -324,7 +329,7 @@ static void measure(struct fleet_guards *guards, uint32_t index, const struct fl
 		measure_against(startup, guards->baseline_startup, ret);
 		break;
 	default:
-		measure_query(look, answer, ret);
+		measure_query(&guards->questions[index], look, answer, ret);
 		break;
 	}
 }

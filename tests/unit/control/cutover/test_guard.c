@@ -182,13 +182,12 @@ static void promql_has_two_thresholds(void)
 
 static void cold_cache_may_dip_but_must_recover(void)
 {
-	struct guard_sample sample = {.available = true, .reference = 60000};
+	struct guard_sample sample = {.available = true, .reference = 60000, .since_ms = 60000};
 
 	begin(GUARD_PROMQL);
 	config.direction = GUARD_NOT_RECOVERING;
 	config.pause_at = 0.001;
 	config.failures = 1;
-	config.window_ms = 60000;
 	sample.value = 0.70; // from 0.95: expected
 	CU_ASSERT_EQUAL(guard_judge(&config, &sample, &memory), GUARD_WAIT);
 	CU_ASSERT_EQUAL(memory.verdict, GUARD_INCONCLUSIVE);
@@ -196,6 +195,12 @@ static void cold_cache_may_dip_but_must_recover(void)
 	sample.value = 0.80;
 	CU_ASSERT_EQUAL(guard_judge(&config, &sample, &memory), GUARD_GO);
 	sample.soaked_ms = 120000;
+	CU_ASSERT_EQUAL(guard_judge(&config, &sample, &memory), GUARD_PAUSE);
+	// A slope is over the time that passed, however many windows had no value in between.
+	sample.value = 0.8012;
+	CU_ASSERT_EQUAL(guard_judge(&config, &sample, &memory), GUARD_GO);
+	sample.value = 0.8024;
+	sample.since_ms = 120000;
 	CU_ASSERT_EQUAL(guard_judge(&config, &sample, &memory), GUARD_PAUSE);
 }
 
