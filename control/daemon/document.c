@@ -302,7 +302,9 @@ int document_cutover_members_set(struct document *document, struct document_cuto
 		copy[i] = *from;
 		copy[i].name = arena_text(arena, from->name, strlen(from->name));
 		copy[i].tags = arena_take(arena, (from->tag_count + 1u) * sizeof(*copy[i].tags));
-		if (copy[i].name == NULL || copy[i].tags == NULL)
+		copy[i].server = arena_text(arena, from->server ? from->server : "",
+			from->server ? strlen(from->server) : 0);
+		if (copy[i].name == NULL || copy[i].tags == NULL || copy[i].server == NULL)
 			return -ENOMEM;
 		for (uint32_t t = 0; t < from->tag_count; t++) {
 			copy[i].tags[t] = arena_text(arena, from->tags[t], strlen(from->tags[t]));

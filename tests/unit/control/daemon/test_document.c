@@ -199,6 +199,24 @@ static void damaged_documents_are_refused(void)
 	expect_damage_found("}", "");
 }
 
+// Members of a new ring come from a file that is gone once the cutover is staged.
+static void members_of_a_cutover_are_the_documents_own(void)
+{
+	struct document *document = fresh("ab");
+	struct document_cutover *cutover = document_cutover_add(document, "web");
+	char name[] = "c", tag[] = "x", server[] = "10.0.0.3:80";
+	const char *tags[] = {tag};
+	struct config_backend member = {
+		.name = name, .tags = tags, .tag_count = 1, .server = server, .weight = 1};
+
+	CU_ASSERT_EQUAL_FATAL(document_cutover_members_set(document, cutover, &member, 1), 0);
+	name[0] = tag[0] = server[0] = '?';
+	CU_ASSERT_STRING_EQUAL(cutover->backends[0].name, "c");
+	CU_ASSERT_STRING_EQUAL(cutover->backends[0].tags[0], "x");
+	CU_ASSERT_STRING_EQUAL(cutover->backends[0].server, "10.0.0.3:80");
+	document_free(document);
+}
+
 static void documents_of_two_stores_are_told_apart(void)
 {
 	struct document *one = NULL, *two = NULL;
@@ -223,6 +241,8 @@ int main(void)
 			clock_that_jumps_back_frees_nothing_early},
 		{"document_reads_back_as_itself", document_reads_back_as_itself},
 		{"damaged_documents_are_refused", damaged_documents_are_refused},
+		{"members_of_a_cutover_are_the_documents_own",
+			members_of_a_cutover_are_the_documents_own},
 		{"documents_of_two_stores_are_told_apart", documents_of_two_stores_are_told_apart},
 	};
 
