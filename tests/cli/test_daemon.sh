@@ -254,8 +254,16 @@ echo "nonsense" >"$work/sample"
 run 7 cutover plan -f "$work/cutover.yaml" --traffic "$work/sample" && grep -q 'sample:1: ' "$work/err"
 result $? "a bad sample is refused with its line"
 
-# A cutover that changes the hash seed alone.
+# A cutover that changes the hash seed alone. In a file it would move most flows at once.
 seed=00112233445566778899aabbccddeeff
+"$ringway" config export >"$work/seeded.yaml"
+json "what was exported changes nothing" 0 '.changed == false' apply -f "$work/seeded.yaml"
+sed -i "s/ring: {version: v3/ring: {hash_seed: $seed, version: v3/" "$work/seeded.yaml"
+json "diff says what another seed would move, and not which" 0 \
+	'any(.changes[]; .path == "pools.web.ring.hash_seed") and all(.changes[]; .after | test("not shown")) and
+	all(.moves[]; .moved_ratio > 0.99)' diff -f "$work/seeded.yaml"
+run 8 apply -f "$work/seeded.yaml" && grep -q 'cutover plan' "$work/err"
+result $? "apply refuses it and names the cutover"
 cat >"$work/cutover.yaml" <<-END
 	pool: web
 	to: {hash_seed: $seed}
