@@ -259,6 +259,11 @@ static void print_local(const struct page *page)
 	share_of(count_at(page->object, "share_ppm"), share);
 	line(page, "state", "%s by hand on this node: %s of new flows take the new ring", state,
 		share);
+	if (has(page->object, "share_here_ppm") &&
+		count_at(page->object, "share_here_ppm") < count_at(page->object, "share_ppm"))
+		line(page, "but",
+			"this node takes none: its kill switch is on, or it was rolled back "
+			"alone (rollback --local)");
 	line(page, "dataplane", "%s", text_at(page->object, "dataplane"));
 	line(page, "next", "ringway cutover set %s --share PERCENT, rollback, %s",
 		text_at(page->object, "name"),
@@ -370,16 +375,18 @@ static void limit_of(const struct guard_config *guard, char ret[static TEXT_BYTE
 		append(ret, "%srollback %s %g", ret[0] ? ", " : "", sign, guard->rollback_at);
 	if (guard->direction == GUARD_NOT_RECOVERING)
 		append(ret, " a min");
-	if (guard->dry_run)
-		append(ret, " (dry run)");
 }
 
 // The words of a guard: of one that passed a line is enough.
-static void print_words(const struct page *page, const json_t *said)
+static void print_words(const struct page *page, const json_t *said, bool dry_run)
 {
 	int room = page->width > GUARD_COLUMNS + 3 ? (int)page->width - GUARD_COLUMNS : 0;
-	const char *text = text_at(said, "text");
+	const char *says = text_at(said, "text");
+	char text[TEXT_BYTES] = "";
 
+	if (dry_run && strncmp(says, "dry run", 7) != 0)
+		append(text, "dry run: ");
+	append(text, "%s", says);
 	if (strcmp(text_at(said, "verdict"), "passed") == 0 && room != 0 &&
 		strlen(text) > (size_t)room)
 		fprintf(page->out, "%.*s...\n", room - 3, text);
@@ -409,7 +416,7 @@ static void print_guards(const struct page *page)
 			since(page, count_at(said, "time_ms"), age);
 		fprintf(page->out, "%-14.14s%-13s%10s  %-30s%9s  ", text_at(said, "name"),
 			text_at(said, "verdict"), value, limit, age);
-		print_words(page, said);
+		print_words(page, said, guard != NULL && guard->dry_run);
 	}
 }
 

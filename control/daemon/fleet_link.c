@@ -166,44 +166,6 @@ int fleet_link_local_set(struct fleet_link *link, const char *pool, enum fleet_l
 	return local_save(link);
 }
 
-// A local way back has done its work when the fleet has gone the same way, or is past the cutover.
-static void locals_settle(struct fleet_link *link)
-{
-	const struct fleet_cutovers *cutovers = fleet_cutovers(link->fleet);
-	const char *datacenter = node_config(link->node)->datacenter;
-
-	for (uint32_t i = 0; i < cutovers->count; i++) {
-		const struct cutover *cutover = &cutovers->items[i]->cutover;
-		const char *pool = cutover->spec.pool;
-		bool past =
-			cutover->state == CUTOVER_RETIRED || cutover->state == CUTOVER_DISCARDED;
-		bool back = cutover->state == CUTOVER_ROLLING_BACK ||
-			cutover->state == CUTOVER_ROLLED_BACK;
-		bool all = fleet_link_local(link, pool) == FLEET_LINK_BACK_ALL;
-
-		if (past || (back && (!all || cutover_recalls(cutover, datacenter))))
-			fleet_link_local_set(link, pool, FLEET_LINK_FOLLOWS);
-	}
-}
-
-// --- shares ----------------------------------------------------------------------------------------
-
-static uint32_t share_here(const struct fleet_link *link, const struct cutover *cutover,
-	enum threshold_cause *ret_cause)
-{
-	const char *datacenter = node_config(link->node)->datacenter;
-	bool off = link->kill_switch ||
-		fleet_link_local(link, cutover->spec.pool) != FLEET_LINK_FOLLOWS;
-
-	return cutover_share(cutover, datacenter, off, ret_cause);
-}
-
-static bool recalls_here(const struct fleet_link *link, const struct cutover *cutover)
-{
-	return fleet_link_local(link, cutover->spec.pool) == FLEET_LINK_BACK_ALL ||
-		cutover_recalls(cutover, node_config(link->node)->datacenter);
-}
-
 // The rings of this very cutover in the document, known by its salt: a later one of the same pool is not ours.
 static const struct document_cutover *rings_of(
 	const struct document *document, const struct cutover *cutover)
@@ -212,6 +174,105 @@ static const struct document_cutover *rings_of(
 		document_cutover_find((struct document *)document, cutover->spec.pool);
 
 	return rings != NULL && rings->salt == cutover->spec.salt ? rings : NULL;
+}
+
+// A cutover that this document alone knows of, or NULL.
+static const struct document_cutover *by_hand(const struct fleet_link *link, const char *pool)
+{
+	const struct fleet_cutovers *cutovers = fleet_cutovers(link->fleet);
+	const struct document *document = node_document(link->node);
+	const struct document_cutover *ret =
+		document_cutover_find((struct document *)document, pool);
+
+	for (uint32_t i = 0; i < cutovers->count && ret != NULL; i++) {
+		if (rings_of(document, &cutovers->items[i]->cutover) == ret)
+			ret = NULL;
+	}
+	return ret;
+}
+
+static const struct cutover *of_fleet(const struct fleet_link *link, const char *pool)
+{
+	const struct fleet_cutovers *cutovers = fleet_cutovers(link->fleet);
+
+	for (uint32_t i = 0; i < cutovers->count; i++) {
+		if (strcmp(cutovers->items[i]->cutover.spec.pool, pool) == 0)
+			return &cutovers->items[i]->cutover;
+	}
+	return NULL;
+}
+
+bool fleet_link_moves(const struct fleet_link *link, const char *pool)
+{
+	const struct cutover *cutover = of_fleet(link, pool);
+
+	return by_hand(link, pool) != NULL ||
+		(cutover != NULL && cutover->state != CUTOVER_RETIRED &&
+			cutover->state != CUTOVER_DISCARDED);
+}
+
+// A local way back has done its work when all went the same way, or are past the cutover.
+static bool local_is_over(const struct fleet_link *link, const struct local *local)
+{
+	const char *datacenter = node_config(link->node)->datacenter;
+	const struct document_cutover *hand = by_hand(link, local->pool);
+	const struct cutover *cutover = of_fleet(link, local->pool);
+	bool all = local->mode == FLEET_LINK_BACK_ALL;
+
+	if (hand != NULL)
+		return hand->share == 0 && (!all || hand->moves_established != 0);
+	if (!fleet_link_moves(link, local->pool))
+		return true;
+	return (cutover->state == CUTOVER_ROLLING_BACK || cutover->state == CUTOVER_ROLLED_BACK) &&
+		(!all || cutover_recalls(cutover, datacenter));
+}
+
+static void locals_settle(struct fleet_link *link)
+{
+	for (uint32_t i = link->local_count; i-- > 0;) {
+		if (local_is_over(link, &link->locals[i]))
+			fleet_link_local_set(link, link->locals[i].pool, FLEET_LINK_FOLLOWS);
+	}
+}
+
+// --- shares ----------------------------------------------------------------------------------------
+
+// This node alone has said that it takes no new ring of the pool.
+static bool is_off(const struct fleet_link *link, const char *pool)
+{
+	return link->kill_switch || fleet_link_local(link, pool) != FLEET_LINK_FOLLOWS;
+}
+
+static uint32_t share_here(const struct fleet_link *link, const struct cutover *cutover,
+	enum threshold_cause *ret_cause)
+{
+	return cutover_share(cutover, node_config(link->node)->datacenter,
+		is_off(link, cutover->spec.pool), ret_cause);
+}
+
+static bool recalls_here(const struct fleet_link *link, const struct cutover *cutover)
+{
+	return fleet_link_local(link, cutover->spec.pool) == FLEET_LINK_BACK_ALL ||
+		cutover_recalls(cutover, node_config(link->node)->datacenter);
+}
+
+// Kill switch and local way back hold for cutovers by hand as well.
+static uint32_t shares_by_hand(
+	const struct fleet_link *link, struct node_share *shares, uint32_t count)
+{
+	const struct document *document = node_document(link->node);
+
+	for (uint32_t i = 0; i < document->cutover_count && count < NODE_SHARES_MAX; i++) {
+		const char *pool = document->cutovers[i].pool;
+
+		if (!is_off(link, pool) || by_hand(link, pool) == NULL)
+			continue;
+		shares[count] = (struct node_share){
+			.moves_established = fleet_link_local(link, pool) == FLEET_LINK_BACK_ALL};
+		snprintf(shares[count].pool, sizeof(shares[count].pool), "%s", pool);
+		count++;
+	}
+	return count;
 }
 
 static void shares_use(struct fleet_link *link)
@@ -230,7 +291,7 @@ static void shares_use(struct fleet_link *link)
 		shares[count].moves_established = recalls_here(link, cutover);
 		shares[count++].share = share_here(link, cutover, NULL);
 	}
-	node_shares_set(link->node, shares, count);
+	node_shares_set(link->node, shares, shares_by_hand(link, shares, count));
 }
 
 // --- rings in the document -------------------------------------------------------------------------

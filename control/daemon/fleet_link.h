@@ -38,7 +38,11 @@ struct fleet_live;
 void fleet_link_live(
 	struct fleet_link *link, const struct document_cutover *cutover, struct fleet_live *live);
 
-// The node's own switches; they need no store, survive restarts, and come before everything that the fleet says.
+// Whether a cutover of the pool is under way: the fleet's, or one by hand.
+bool fleet_link_moves(const struct fleet_link *link, const char *pool);
+
+// The node's own switches; they need no store, survive restarts, and come before everything that the fleet or the
+// document says.
 // Kill switch: no pool takes its new ring here. Local: that pool does not, until its cutover has gone the same way back or
 // has ended.
 // Return 0, or -errno when the switch could not be kept on disk (it is in effect all the same).

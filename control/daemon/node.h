@@ -126,7 +126,7 @@ enum node_code node_cutover_discard(struct node *node, const struct node_request
 
 // --- shares of a fleet's cutovers ----------------------------------------------------------------
 
-#define NODE_SHARES_MAX 64u
+#define NODE_SHARES_MAX 512u // a pool in a cutover has two rings at least, of 1,024
 
 // A share that this node uses for a pool's cutover whatever the document says.
 struct node_share {

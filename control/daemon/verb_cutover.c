@@ -16,6 +16,7 @@ static json_t *cutover_json(struct verbs *verbs, const struct document_cutover *
 	const struct config_pool *pool =
 		config_pool_find(node_document(verbs->node)->pools, cutover->pool);
 	const struct stats_file *stats = verbs_stats(verbs);
+	uint32_t here = document_cutover_share(cutover);
 	struct stats_pool sums = {0};
 	char from[32] = "-", to[32];
 	uint64_t flows;
@@ -28,10 +29,10 @@ static json_t *cutover_json(struct verbs *verbs, const struct document_cutover *
 		stats_file_pool(stats, verbs_id(verbs, DOCUMENT_POOL, "", cutover->pool), &sums);
 	flows = sums.new_flows_old + sums.new_flows_new;
 	ret = json_pack(
-		"{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		"{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 		"name", cutover->pool, "from", from, "to", to, "state", state_of(cutover->share),
-		"share_ppm", (json_int_t)cutover->share, "threshold",
-		(json_int_t)gate_threshold(cutover->share), "dataplane",
+		"share_ppm", (json_int_t)cutover->share, "share_here_ppm", (json_int_t)here,
+		"threshold", (json_int_t)gate_threshold(here), "dataplane",
 		node_dataplane(verbs->node)->text, "new_flows_old", (json_int_t)sums.new_flows_old,
 		"new_flows_new", (json_int_t)sums.new_flows_new, "packets_old",
 		(json_int_t)sums.packets_old, "packets_new", (json_int_t)sums.packets_new,

@@ -407,11 +407,11 @@ void verb_cutover_override(struct server_call *call)
 static void run_local(struct server_call *call, bool on)
 {
 	static const char *const texts[] = {
-		[FLEET_LINK_FOLLOWS] = "this node follows the fleet again",
+		[FLEET_LINK_FOLLOWS] = "this node does as all others again",
 		[FLEET_LINK_BACK] =
-			"this node sends no new flow to the new ring, whatever the fleet says",
+			"this node sends no new flow to the new ring, whatever others say",
 		[FLEET_LINK_BACK_ALL] =
-			"this node sends no flow to the new ring, whatever the fleet says; established "
+			"this node sends no flow to the new ring, whatever others say; established "
 			"ones come back",
 	};
 	struct fleet_link *link = verbs_of(call)->fleet;
@@ -423,6 +423,10 @@ static void run_local(struct server_call *call, bool on)
 		return;
 	if (on && call->request->reason[0] == '\0') {
 		server_fail(call, ANSWER_USAGE, "rollback needs a reason");
+		return;
+	}
+	if (!fleet_link_moves(link, pool)) {
+		server_fail(call, ANSWER_NOT_FOUND, "pool %s has no cutover on this node", pool);
 		return;
 	}
 	before = fleet_link_local(link, pool);
@@ -474,7 +478,7 @@ void verb_cutover_kill_switch(struct server_call *call)
 		json_pack("{s:b, s:s, s:s}", "changed", before != on, "kill_switch", state, "text",
 			rc < 0       ? "in effect, but not kept on disk: a restart forgets it"
 				: on ? "no pool takes its new ring on this node"
-				     : "this node follows the fleet again");
+				     : "this node does as all others again");
 }
 
 // --- verbs that one node alone has as well ---------------------------------------------------------

@@ -146,6 +146,17 @@ flow=(tcp 198.51.100.7:40000 203.0.113.10:443)
 json "at 100 % every flow takes the new ring" 0 '.uses_new and .backend.name == .new_ring_pick.name' explain "${flow[@]}"
 json "ring diff of the live rings" 0 '.from.version == "v1" and .to.version == "v2" and .churn_share > 0.3' \
 	ring diff web web@new
+run 3 cutover rollback dns --local --reason night
+result $? "no way back alone without a cutover"
+json "back on this node alone" 0 '.changed' cutover rollback web --local --reason night
+json "whatever the document says" 0 '.threshold == 0 and .uses_new == false' explain "${flow[@]}"
+json "as show says" 0 '.share_ppm == 1000000 and .share_here_ppm == 0 and .threshold == 0' cutover show web
+json "and as all others again" 0 '.changed' cutover resume web --local
+json "which is 100 %" 0 '.uses_new' explain "${flow[@]}"
+json "the kill switch" 0 '.changed' cutover kill-switch on --reason night
+json "holds for every pool" 0 '.threshold == 0 and .uses_new == false' explain "${flow[@]}"
+json "and lets go" 0 '.changed' cutover kill-switch off --reason day
+json "of it" 0 '.uses_new' explain "${flow[@]}"
 json "rollback" 0 '.changed' cutover rollback web --reason night
 json "rollback again is nothing to do" 0 '.changed == false' cutover rollback web
 json "what established flows it concerns is said before" 0 \

@@ -85,6 +85,13 @@ static const char by_hand[] =
 	"state     SHIFTING by hand on this node: 12.5% of new flows take the new ring\n"
 	"dataplane uses generation 3\n"
 	"next      ringway cutover set web --share PERCENT, rollback, discard at 0%\n";
+
+static const char held_here[] =
+	"pool      web: v1 x160 -> v2 x16\n"
+	"state     SHIFTING by hand on this node: 12.5% of new flows take the new ring\n"
+	"but       this node takes none: its kill switch is on, or it was rolled back alone (rollback --local)\n"
+	"dataplane uses generation 3\n"
+	"next      ringway cutover set web --share PERCENT, rollback, discard at 0%\n";
 // clang-format on
 
 static void assert_page(const json_t *object, const struct cutover_page *page, const char *expected)
@@ -274,6 +281,10 @@ static void by_hand_it_is_short(void)
 		"share_ppm", 125000, "cause", "set by hand", "nodes", 1);
 
 	assert_page(object, &page, by_hand);
+	json_object_set_new(object, "share_here_ppm", json_integer(125000));
+	assert_page(object, &page, by_hand);
+	json_object_set_new(object, "share_here_ppm", json_integer(0));
+	assert_page(object, &page, held_here);
 	json_decref(object);
 }
 
