@@ -60,7 +60,7 @@ static char *field_text(const struct schema_field *field, const void *from)
 {
 	struct schema_field only[2] = {*field, {0}};
 	struct schema_map map = {.name = "", .fields = only};
-	struct schema_style style = {.json = true};
+	struct schema_style style = {.json = true, .full = true};
 	char *text = NULL;
 	size_t length = 0;
 	FILE *out = open_memstream(&text, &length);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as pools.yaml: what is refused says why; what is taken has one canonical text, which reads back as itself.
+// Any bytes as pools.yaml: what is refused says why; what is taken has one canonical text, which reads back as itself, and
+// differs from itself in nothing and from other files in words.
+#include "control/config/diff.h"
 #include "control/config/reader.h"
 #include "control/config/writer.h"
 
@@ -39,6 +41,44 @@ static void round_trip(const struct config_pools *pools, enum config_format form
 	free(text_again);
 }
 
+static void assert_told(const struct config_pools *before, const struct config_pools *after)
+{
+	struct config_diff *diff = config_pools_diff(before, after);
+
+	if (diff == NULL || (before == after && diff->change_count != 0))
+		abort();
+	for (uint32_t i = 0; i < diff->change_count; i++) {
+		const struct config_change *change = &diff->changes[i];
+
+		if (change->path[0] == '\0' ||
+			(change->before != NULL && change->before[0] == '\0') ||
+			(change->after != NULL && change->after[0] == '\0'))
+			abort();
+	}
+	config_diff_free(diff);
+}
+
+// Against a file with the usual names that leaves out all that it may.
+static void differences(const struct config_pools *pools)
+{
+	static const char bare[] =
+		"pools: [{name: web, ring: {version: v2}, backends: [{name: web-1, address: 10.0.0.1},"
+		" {name: a, address: 10.0.0.2}]}]\n"
+		"services: [{name: https, address: 203.0.113.10, protocol: tcp, pool: web}]\n";
+	static struct config_pools *other;
+	struct config_report report;
+
+	if (other == NULL) {
+		config_report_init(&report, "bare", bare, strlen(bare));
+		if (config_pools_read(&report, &other) != 0)
+			abort();
+		config_report_free(&report);
+	}
+	assert_told(pools, pools);
+	assert_told(pools, other);
+	assert_told(other, pools);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct config_pools *pools = NULL;
@@ -57,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (rc == 0) {
 		round_trip(pools, CONFIG_YAML);
 		round_trip(pools, CONFIG_JSON);
+		differences(pools);
 	}
 	free(printed);
 	config_report_free(&report);

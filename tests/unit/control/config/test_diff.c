@@ -20,7 +20,7 @@ static struct config_pools *pools_of(const char *text)
 	struct config_report report;
 
 	config_report_init(&report, "text", text, strlen(text));
-	CU_ASSERT_EQUAL(config_pools_read(&report, &pools), 0);
+	CU_ASSERT_EQUAL_FATAL(config_pools_read(&report, &pools), 0);
 	config_report_free(&report);
 	return pools;
 }
@@ -90,6 +90,47 @@ static void each_change_has_path_before_and_after(void)
 	config_diff_free(diff);
 }
 
+// Every field that a file may leave out, from nothing to something and back.
+static void what_was_left_out_has_a_text_too(void)
+{
+	static const char bare[] =
+		"pools:\n"
+		"  - {name: web, ring: {version: v1}, backends: [{name: a, address: 10.0.0.1}]}\n"
+		"services:\n"
+		"  - {name: s, address: 203.0.113.1, protocol: tcp, pool: web}\n";
+	static const char all[] =
+		"unknown: drop\n"
+		"pools:\n"
+		"  - {name: web, ring: {version: v1, hash_seed: 00112233445566778899aabbccddeeff},\n"
+		"     backends: [{name: a, address: 10.0.0.1, port: 80, weight: 2, state: drain,"
+		" tags: [x]}]}\n"
+		"services:\n"
+		"  - {name: s, address: 203.0.113.1, protocol: tcp, pool: web, ports: [80],"
+		" requires: [x], affinity: client, state: none, tunnel: {type: gue},"
+		" timeouts: {syn: 1, established: 2, closing: 3, udp: 4}}\n";
+	struct config_pools *pools[] = {pools_of(bare), pools_of(all)};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct config_diff *diff = config_pools_diff(pools[i], pools[!i]);
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(diff);
+		CU_ASSERT_TRUE(diff->change_count >= 14);
+		for (uint32_t k = 0; k < diff->change_count; k++) {
+			const struct config_change *change = &diff->changes[k];
+
+			CU_ASSERT_EQUAL(change->kind, CONFIG_CHANGED);
+			CU_ASSERT_TRUE(strlen(change->before) > 0 && strlen(change->after) > 0);
+			if (strcmp(change->path, "services.s.requires") == 0) {
+				CU_ASSERT_STRING_EQUAL(change->before, i ? "[\"x\"]" : "[]");
+				CU_ASSERT_STRING_EQUAL(change->after, i ? "[]" : "[\"x\"]");
+			}
+		}
+		config_diff_free(diff);
+	}
+	config_pools_free(pools[0]);
+	config_pools_free(pools[1]);
+}
+
 static void against_nothing_all_is_added(void)
 {
 	struct config_pools *after = pools_of(before_text);
@@ -109,6 +150,7 @@ int main(void)
 	static const struct test_case cases[] = {
 		{"order_and_spelling_are_no_difference", order_and_spelling_are_no_difference},
 		{"each_change_has_path_before_and_after", each_change_has_path_before_and_after},
+		{"what_was_left_out_has_a_text_too", what_was_left_out_has_a_text_too},
 		{"against_nothing_all_is_added", against_nothing_all_is_added},
 	};
 
