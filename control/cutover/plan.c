@@ -107,13 +107,7 @@ static void sum_rings(const struct plan_input *input, struct plan *ret)
 			ret->churn = ring->churn;
 		if (plan_surge_applies(ring->affinity) && ring->churn > ret->churn_surge)
 			ret->churn_surge = ring->churn;
-		ret->worker_bytes_now += ring->bytes_before;
-		ret->worker_bytes_after += ring->bytes_after;
 	}
-	ret->worker_bytes_during = ret->worker_bytes_now + ret->worker_bytes_after;
-	ret->node_bytes_now = ret->worker_bytes_now * input->workers;
-	ret->node_bytes_during = ret->worker_bytes_during * input->workers;
-	ret->node_bytes_after = ret->worker_bytes_after * input->workers;
 }
 
 static bool surge_known(const struct plan_input *input, const struct plan *plan)

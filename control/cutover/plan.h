@@ -63,8 +63,6 @@ struct plan_ring {
 	uint64_t sampled;
 	struct plan_balance before;
 	struct plan_balance after;
-	uint64_t bytes_before; // of one worker's copy
-	uint64_t bytes_after;
 	uint64_t build_ns;
 };
 
@@ -91,7 +89,6 @@ struct plan_input {
 	const struct cutover_spec *spec;
 	const struct plan_ring *rings;
 	uint32_t ring_count;
-	uint32_t workers;
 	const double *
 		flows_per_second; // new flows of each of spec->datacenters, 0: unknown; NULL: all of them
 	double error_ratio;       // early aborts as they are now; 0: unknown
@@ -100,12 +97,6 @@ struct plan_input {
 struct plan {
 	double churn;       // of the ring that moves most
 	double churn_surge; // the same over rings whose affinity makes the surge real; 0: none
-	uint64_t worker_bytes_now;    // of all subset rings of the pool, one worker
-	uint64_t worker_bytes_during; // both rings
-	uint64_t worker_bytes_after;
-	uint64_t node_bytes_now; // times workers
-	uint64_t node_bytes_during;
-	uint64_t node_bytes_after;
 	double step_max; // largest safe step at 25 % growth, or the strictest stage's limit; 1: any
 	double flows_min;     // each side of the early-abort comparison needs; 0: nothing compares
 	double rollback_late; // growth of origin traffic when all goes back after a full refill time

@@ -260,6 +260,12 @@ const struct snapshot *node_snapshot(const struct node *node)
 	return node->now.image.snapshot;
 }
 
+void node_service_rings(const struct node *node, uint32_t service, const struct node_ring **ret_old,
+	const struct node_ring **ret_new)
+{
+	node_state_service_rings(&node->now, service, ret_old, ret_new);
+}
+
 uint32_t node_rings(const struct node *node, const struct node_ring **ret)
 {
 	*ret = node->now.views;

@@ -150,8 +150,9 @@ void node_preview_free(struct node_preview *preview); // NULL is allowed
 
 struct node_ring;
 
-// The rings of the preview, as node_rings(); its document, for names and weights.
-uint32_t node_preview_rings(const struct node_preview *preview, const struct node_ring **ret);
+// The rings of a service in the preview, as node_service_rings(); its document, for names and weights.
+void node_preview_service_rings(const struct node_preview *preview, uint32_t service,
+	const struct node_ring **ret_old, const struct node_ring **ret_new);
 const struct document *node_preview_document(const struct node_preview *preview);
 
 // --- views: valid until the next change ---------------------------------------------------------
@@ -177,6 +178,11 @@ struct node_ring {
 
 // Writes the rings in use to *ret (an array owned by the node).
 uint32_t node_rings(const struct node *node, const struct node_ring **ret);
+
+// The rings that a service asks. *ret_new: NULL outside a cutover; the same as *ret_old where the cutover changes nothing.
+// service: position in node_document(node)->pools->services.
+void node_service_rings(const struct node *node, uint32_t service, const struct node_ring **ret_old,
+	const struct node_ring **ret_new);
 
 enum node_dataplane_state {
 	NODE_DATAPLANE_ABSENT,  // no socket, or nobody answers

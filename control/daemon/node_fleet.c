@@ -187,10 +187,10 @@ void node_preview_free(struct node_preview *preview)
 	free(preview);
 }
 
-uint32_t node_preview_rings(const struct node_preview *preview, const struct node_ring **ret)
+void node_preview_service_rings(const struct node_preview *preview, uint32_t service,
+	const struct node_ring **ret_old, const struct node_ring **ret_new)
 {
-	*ret = preview->state.views;
-	return preview->state.ring_count;
+	node_state_service_rings(&preview->state, service, ret_old, ret_new);
 }
 
 const struct document *node_preview_document(const struct node_preview *preview)

@@ -72,6 +72,10 @@ int node_state_make(const struct node *node, struct document *document,
 	const struct node_state *previous, struct node_state *ret, char *ret_error);
 void node_state_free(struct node_state *state);
 
+// node_service_rings() of a state.
+void node_state_service_rings(const struct node_state *state, uint32_t service,
+	const struct node_ring **ret_old, const struct node_ring **ret_new);
+
 // Puts the thresholds of a document's shares into the image's view.
 void node_thresholds_set(struct node_state *state);
 

@@ -112,6 +112,15 @@ int node_state_make(const struct node *node, struct document *document,
 	return 0;
 }
 
+void node_state_service_rings(const struct node_state *state, uint32_t service,
+	const struct node_ring **ret_old, const struct node_ring **ret_new)
+{
+	const struct rings_service *uses = &state->rings->services[service];
+
+	*ret_old = &state->views[uses->ring_old];
+	*ret_new = uses->ring_new != SNAPSHOT_NO_RING ? &state->views[uses->ring_new] : NULL;
+}
+
 void node_thresholds_set(struct node_state *state)
 {
 	const struct document *document = state->document;

@@ -5,6 +5,7 @@
 #include "control/fleet/live.h"
 #include "control/ring/churn.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,17 +64,6 @@ static void add_members(
 			(json_int_t)changed));
 }
 
-static bool same_tags(const struct node_ring *a, const struct node_ring *b)
-{
-	if (a->tag_count != b->tag_count)
-		return false;
-	for (uint32_t i = 0; i < a->tag_count; i++) {
-		if (strcmp(a->tags[i], b->tags[i]) != 0)
-			return false;
-	}
-	return true;
-}
-
 // The churn of two rings, worked out once: it takes milliseconds for large ones, and people watch for hours.
 static double churn_of(struct verbs *verbs, const struct ring *before, const struct ring *after)
 {
@@ -98,22 +88,16 @@ static double churn_of(struct verbs *verbs, const struct ring *before, const str
 // The churn of the subset that moves most, as the plan has it. Absent when only one ring is there.
 static void add_churn(struct verbs *verbs, json_t *object, const char *pool)
 {
-	const struct node_ring *rings;
-	uint32_t count = node_rings(verbs->node, &rings);
+	const struct config_pools *pools = node_document(verbs->node)->pools;
+	const struct node_ring *before, *after;
 	double most = -1;
 
-	for (uint32_t i = 0; i < count; i++) {
-		for (uint32_t k = 0; k < count; k++) {
-			double churn;
-
-			if (rings[i].is_new || !rings[k].is_new ||
-				strcmp(rings[i].pool, pool) != 0 ||
-				strcmp(rings[k].pool, pool) != 0 ||
-				!same_tags(&rings[i], &rings[k]))
-				continue;
-			churn = churn_of(verbs, rings[i].ring, rings[k].ring);
-			most = churn > most ? churn : most;
-		}
+	for (uint32_t i = 0; i < pools->service_count; i++) {
+		if (strcmp(pools->services[i].pool, pool) != 0)
+			continue;
+		node_service_rings(verbs->node, i, &before, &after);
+		if (after != NULL)
+			most = fmax(most, churn_of(verbs, before->ring, after->ring));
 	}
 	if (most >= 0)
 		json_object_set_new(object, "churn", json_real(most));

@@ -4,8 +4,8 @@
 #include "control/cutover/plan.h"
 #include "control/config/reader.h"
 #include "control/daemon/plan_facts.h"
+#include "control/daemon/plan_pairs.h"
 #include "control/daemon/verb_fleet.h"
-#include "control/ring/churn.h"
 #include "control/ring/spec.h"
 
 #define XXH_INLINE_ALL
@@ -174,223 +174,16 @@ static enum answer read_spec(struct server_call *call, struct cutover_spec *ret)
 	return ANSWER_DONE;
 }
 
-// --- measuring -------------------------------------------------------------------------------------
-
-// The members that a ring of the pool was built from.
-static struct config_pool members_of(const struct document *document, const struct node_ring *ring)
-{
-	struct config_pool members = *config_pool_find(document->pools, ring->pool);
-	const struct document_cutover *cutover = document_cutover_find(document, ring->pool);
-
-	if (ring->is_new && cutover != NULL && cutover->backend_count != 0) {
-		members.backends = cutover->backends;
-		members.backend_count = cutover->backend_count;
-	}
-	return members;
-}
-
-static void weights_fill(
-	const struct document *document, const struct node_ring *node_ring, uint32_t *ret)
-{
-	const struct config_pool members = members_of(document, node_ring);
-	const struct ring *ring = node_ring->ring;
-
-	for (uint32_t owner = 0; owner < ring->header->member_count; owner++) {
-		const struct document_id *id =
-			document_id_name(document, DOCUMENT_BACKEND, ring_member(ring, owner));
-		const struct config_backend *backend =
-			id ? config_backend_find(&members, id->name) : NULL;
-
-		ret[owner] = backend ? backend->weight : 1;
-	}
-}
-
-static const char *name_of(const struct document *document, const struct ring *ring, uint32_t owner)
-{
-	const struct document_id *id =
-		document_id_name(document, DOCUMENT_BACKEND, ring_member(ring, owner));
-
-	return id ? id->name : "?";
-}
-
-static void balance_measure(const struct document *document, const struct node_ring *node_ring,
-	struct plan_balance *ret)
-{
-	const struct ring *ring = node_ring->ring;
-	uint32_t members = ring->header->member_count;
-	uint64_t *arcs = calloc((size_t)members + 1, sizeof(*arcs));
-	uint32_t *weights = calloc((size_t)members + 1, sizeof(*weights));
-
-	*ret = (struct plan_balance){0};
-	if (members != 0 && arcs != NULL && weights != NULL) {
-		ring_shares(ring, arcs);
-		weights_fill(document, node_ring, weights);
-		plan_balance_of(arcs, weights, members, ring->header->point_count, ret);
-	}
-	free(arcs);
-	free(weights);
-}
-
-static bool same_tags(const struct node_ring *a, const struct node_ring *b)
-{
-	if (a->tag_count != b->tag_count)
-		return false;
-	for (uint32_t i = 0; i < a->tag_count; i++) {
-		if (strcmp(a->tags[i], b->tags[i]) != 0)
-			return false;
-	}
-	return true;
-}
-
-static void tags_text(const struct node_ring *ring, char *ret, size_t bytes)
-{
-	size_t length = 0;
-
-	snprintf(ret, bytes, "-");
-	for (uint32_t i = 0; i < ring->tag_count && length < bytes; i++)
-		length += (size_t)snprintf(
-			ret + length, bytes - length, "%s%s", i ? "," : "", ring->tags[i]);
-}
-
-// Where keys have a home, a move of theirs is felt by the caches: the worst affinity of the pool's services counts.
-static enum flow_affinity worst_affinity(const struct document *document, const char *pool)
-{
-	enum flow_affinity worst = FLOW_AFFINITY_FLOW;
-
-	for (uint32_t i = 0; i < document->pools->service_count; i++) {
-		const struct config_service *service = &document->pools->services[i];
-
-		if (strcmp(service->pool, pool) == 0 &&
-			plan_surge_applies((enum flow_affinity)service->affinity))
-			worst = (enum flow_affinity)service->affinity;
-	}
-	return worst;
-}
-
-// A ring of the pool and the one that would follow it.
-struct pair {
-	const struct node_ring *before;
-	const struct node_ring *after;
-	struct plan_ring measured;
-};
-
-struct pairs {
-	struct pair items[SNAPSHOT_RINGS_MAX];
-	struct plan_ring rings[SNAPSHOT_RINGS_MAX];
-	uint32_t count;
+// What a plan was made of.
+struct measures {
+	struct plan_pairs pairs;
 	struct plan plan;
 	struct hit_ratio hit; // as measured
 	double flows_per_second[CUTOVER_DATACENTERS_MAX];
 	bool flows_given; // by the operator
 };
 
-// The part of a sample's weight whose backend changes. traffic: hash, weight, hash, weight. NAN without a sample.
-static double churn_weighted(
-	const struct ring *before, const struct ring *after, const json_t *traffic)
-{
-	uint64_t *there = calloc((size_t)before->header->member_count + 1, sizeof(*there));
-	double all = 0, moved = 0;
-
-	if (there == NULL || ring_shares_in(before, after, there) != 0) {
-		free(there);
-		return NAN;
-	}
-	for (size_t i = 0; i + 1 < json_array_size(traffic); i += 2) {
-		uint32_t hash = (uint32_t)json_integer_value(json_array_get(traffic, i));
-		double weight = json_number_value(json_array_get(traffic, i + 1));
-
-		all += weight;
-		moved += weight * ring_chance_moved(before, after, there, hash);
-	}
-	free(there);
-	return all > 0 ? moved / all : NAN;
-}
-
-static void pair_measure(
-	const struct document *document, const char *pool, const json_t *traffic, struct pair *pair)
-{
-	const struct ring *before = pair->before->ring, *after = pair->after->ring;
-	struct plan_ring *ret = &pair->measured;
-	uint64_t moved = RING_CIRCLE; // without memory the worst is said
-
-	tags_text(pair->before, ret->name, sizeof(ret->name));
-	ret->services = pair->before->service_count;
-	ret->affinity = worst_affinity(document, pool);
-	ring_moved(before, after, &moved, NULL, NULL);
-	ret->churn = (double)moved / (double)RING_CIRCLE;
-	ret->churn_traffic = churn_weighted(before, after, traffic);
-	balance_measure(document, pair->before, &ret->before);
-	balance_measure(document, pair->after, &ret->after);
-	ret->bytes_before = before->header->bytes;
-	ret->bytes_after = after->header->bytes;
-	ret->build_ns = pair->after->build_ns;
-}
-
-static void pairs_measure(const struct node_preview *preview, const char *pool,
-	const json_t *traffic, struct pairs *ret)
-{
-	const struct document *document = node_preview_document(preview);
-	const struct node_ring *rings;
-	uint32_t count = node_preview_rings(preview, &rings);
-
-	for (uint32_t i = 0; i < count; i++) {
-		if (strcmp(rings[i].pool, pool) != 0 || rings[i].is_new)
-			continue;
-		for (uint32_t k = 0; k < count; k++) {
-			struct pair *pair = &ret->items[ret->count];
-
-			if (strcmp(rings[k].pool, pool) != 0 || !rings[k].is_new ||
-				!same_tags(&rings[i], &rings[k]))
-				continue;
-			pair->before = &rings[i];
-			pair->after = &rings[k];
-			pair_measure(document, pool, traffic, pair);
-			ret->rings[ret->count++] = pair->measured;
-			break;
-		}
-	}
-}
-
 // --- the answer ------------------------------------------------------------------------------------
-
-static json_t *balance_json(const struct document *document, const struct ring *ring,
-	const struct plan_balance *balance)
-{
-	return json_pack("{s:f, s:f, s:f, s:s, s:f, s:s}", "cv", balance->cv, "cv_predicted",
-		balance->predicted, "hottest", balance->hottest, "hottest_backend",
-		name_of(document, ring, balance->hottest_member), "coldest", balance->coldest,
-		"coldest_backend", name_of(document, ring, balance->coldest_member));
-}
-
-// Of one ring or of all of a pool, in one worker and in all of them; during: both rings are there.
-static json_t *memory_json(uint64_t now, uint64_t after, uint32_t workers)
-{
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "workers", (json_int_t)workers,
-		"worker_bytes_now", (json_int_t)now, "worker_bytes_during",
-		(json_int_t)(now + after), "worker_bytes_after", (json_int_t)after,
-		"node_bytes_now", (json_int_t)(now * workers), "node_bytes_during",
-		(json_int_t)((now + after) * workers), "node_bytes_after",
-		(json_int_t)(after * workers));
-}
-
-static json_t *ring_json(const struct document *document, const struct pair *pair, uint32_t workers)
-{
-	const struct plan_ring *ring = &pair->measured;
-
-	json_t *ret = json_pack("{s:s, s:I, s:s, s:f, s:o, s:o, s:I, s:o}", "tags", ring->name,
-		"services", (json_int_t)ring->services, "affinity",
-		config_affinity_name(ring->affinity), "churn", ring->churn, "before",
-		balance_json(document, pair->before->ring, &ring->before), "after",
-		balance_json(document, pair->after->ring, &ring->after), "build_ns",
-		(json_int_t)ring->build_ns, "memory",
-		memory_json(ring->bytes_before, ring->bytes_after, workers));
-
-	if (!ring_same_seed(pair->before->ring, pair->after->ring))
-		json_object_set_new(ret, "hash_seed_changes", json_true());
-	if (!isnan(ring->churn_traffic))
-		json_object_set_new(ret, "churn_traffic", json_real(ring->churn_traffic));
-	return ret;
-}
 
 static json_t *datacenters_json(const struct cutover_spec *spec, uint32_t stage)
 {
@@ -437,18 +230,16 @@ static json_t *hit_ratio_json(const struct cutover_spec *spec, const struct hit_
 }
 
 static json_t *plan_json(const struct server_call *call, const struct cutover_spec *spec,
-	const struct node_preview *preview, const struct pairs *pairs)
+	const struct node_preview *preview, const struct measures *measures)
 {
-	const struct plan *plan = &pairs->plan;
-	const struct document *document = node_preview_document(preview);
+	const struct plan *plan = &measures->plan;
 	uint64_t generation = node_document(verbs_of(call)->node)->generation;
-	json_t *rings = json_array(), *steps = json_array();
 	uint32_t workers = node_config(verbs_of(call)->node)->dataplane.worker_count;
+	json_t *rings = plan_pairs_rings(&measures->pairs, preview, workers);
+	json_t *steps = json_array();
 	char id[PLAN_DIGITS + 1];
 
 	snprintf(id, sizeof(id), "%016llx", (unsigned long long)cutover_plan_id(spec, generation));
-	for (uint32_t i = 0; i < pairs->count; i++)
-		json_array_append_new(rings, ring_json(document, &pairs->items[i], workers));
 	for (uint32_t i = 0; i < plan->step_count; i++)
 		json_array_append_new(steps, step_json(spec, &plan->steps[i]));
 	json_t *ret = json_pack("{s:i, s:s, s:I, s:s, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:I}",
@@ -457,11 +248,10 @@ static json_t *plan_json(const struct server_call *call, const struct cutover_sp
 		plan->churn_surge, "step_max", plan->step_max, "flows_min", plan->flows_min,
 		"rollback_late", plan->rollback_late, "total_ms", (json_int_t)plan->total_ms);
 
-	json_object_set_new(ret, "memory",
-		memory_json(plan->worker_bytes_now, plan->worker_bytes_after, workers));
-	json_object_set_new(ret, "hit_ratio", hit_ratio_json(spec, &pairs->hit));
+	json_object_set_new(ret, "memory", plan_pairs_memory(&measures->pairs, workers));
+	json_object_set_new(ret, "hit_ratio", hit_ratio_json(spec, &measures->hit));
 	json_object_set_new(
-		ret, "flows_source", json_string(pairs->flows_given ? "operator" : "measured"));
+		ret, "flows_source", json_string(measures->flows_given ? "operator" : "measured"));
 	json_object_set_new(ret, "spec", cutover_spec_write(spec));
 	return ret;
 }
@@ -508,7 +298,8 @@ static enum answer plan_save(struct server_call *call, const struct cutover_spec
 		    : server_fail(call, ANSWER_FAILED, "cannot keep the plan in %s", path);
 }
 
-static enum answer measure(struct server_call *call, struct cutover_spec *spec, struct pairs *pairs)
+static enum answer measure(
+	struct server_call *call, struct cutover_spec *spec, struct measures *measures)
 {
 	struct node *node = verbs_of(call)->node;
 	struct config_pools *members = NULL;
@@ -516,9 +307,9 @@ static enum answer measure(struct server_call *call, struct cutover_spec *spec, 
 	struct node_preview *preview = NULL;
 	struct node_cutover wanted;
 
-	if (plan_hit_ratio(call, spec, &pairs->hit) != ANSWER_DONE)
+	if (plan_hit_ratio(call, spec, &measures->hit) != ANSWER_DONE)
 		return call->answer;
-	plan_flows(call, spec, pairs->flows_per_second, &pairs->flows_given);
+	plan_flows(call, spec, measures->flows_per_second, &measures->flows_given);
 	if (read_members(call, call->request->args, &members) != ANSWER_DONE)
 		return call->answer;
 	if (wanted_fill(call, spec, members, &wanted) == ANSWER_DONE &&
@@ -527,35 +318,41 @@ static enum answer measure(struct server_call *call, struct cutover_spec *spec, 
 	config_pools_free(members);
 	if (preview == NULL)
 		return call->answer;
-	pairs_measure(preview, spec->pool, json_object_get(call->request->args, "traffic"), pairs);
 	struct plan_input input = {
 		.spec = spec,
-		.rings = pairs->rings,
-		.ring_count = pairs->count,
-		.workers = node_config(node)->dataplane.worker_count,
-		.flows_per_second = pairs->flows_per_second,
+		.rings = measures->pairs.rings,
+		.flows_per_second = measures->flows_per_second,
 		.error_ratio = plan_error_ratio(verbs_of(call), spec->pool),
 	};
 
-	plan_compute(&input, &pairs->plan);
-	plan_limit_steps(spec, &pairs->plan);
-	spec->churn_surge = pairs->plan.churn_surge;
-	call->result = plan_json(call, spec, preview, pairs);
+	if (plan_pairs_measure(preview, spec->pool, json_object_get(call->request->args, "traffic"),
+		    &measures->pairs) < 0)
+		server_fail(call, ANSWER_INVALID,
+			"pool %s: its services ask more than %u different pairs of rings",
+			spec->pool, SNAPSHOT_RINGS_MAX);
+	else {
+		input.ring_count = measures->pairs.count;
+		plan_compute(&input, &measures->plan);
+		plan_limit_steps(spec, &measures->plan);
+		spec->churn_surge = measures->plan.churn_surge;
+		call->result = plan_json(call, spec, preview, measures);
+	}
 	node_preview_free(preview);
-	return ANSWER_DONE;
+	return call->answer;
 }
 
 void verb_cutover_plan(struct server_call *call)
 {
 	struct cutover_spec *spec = malloc(sizeof(*spec));
-	struct pairs *pairs = calloc(1, sizeof(*pairs));
+	struct measures *measures = calloc(1, sizeof(*measures));
 
-	if (spec == NULL || pairs == NULL)
+	if (spec == NULL || measures == NULL)
 		server_fail(call, ANSWER_FAILED, "out of memory");
-	else if (read_spec(call, spec) == ANSWER_DONE && measure(call, spec, pairs) == ANSWER_DONE)
+	else if (read_spec(call, spec) == ANSWER_DONE &&
+		measure(call, spec, measures) == ANSWER_DONE)
 		plan_save(call, spec);
 	free(spec);
-	free(pairs);
+	free(measures);
 }
 
 // --- stage -----------------------------------------------------------------------------------------
