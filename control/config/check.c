@@ -131,7 +131,7 @@ out:
 	return rc;
 }
 
-static void ring_check(const struct config_ring *ring, struct config_report *report, const char *at)
+void config_ring_check(const struct config_ring *ring, struct config_report *report, const char *at)
 {
 	char path[PATH_BYTES];
 
@@ -194,7 +194,7 @@ static int pools_list_check(const struct config_pools *pools, struct config_repo
 		name_add(&names, pool->name, i);
 		snprintf(path, sizeof(path), "pools[%u].ring", i);
 		if (pool->ring.version != 0)
-			ring_check(&pool->ring, report, path);
+			config_ring_check(&pool->ring, report, path);
 		snprintf(path, sizeof(path), "pools[%u].backends", i);
 		rc = backends_check(pool, report, path);
 		servers_check(pool, report, path);

@@ -212,6 +212,7 @@ static void cutovers_check(struct document *document, struct config_report *repo
 		struct document_cutover *cutover = &document->cutovers[i];
 
 		config_ring_complete(&cutover->ring);
+		config_ring_check(&cutover->ring, report, "cutovers.ring");
 		if (config_pool_find(&document->config, cutover->pool) == NULL)
 			config_report_add(report, CONFIG_UNKNOWN_NAME, "cutovers", NULL,
 				"there is no pool \"%s\"", cutover->pool);

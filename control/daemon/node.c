@@ -43,7 +43,8 @@ static int first_commit(struct node *node, struct document **ret, char *error)
 	return 0;
 }
 
-static int document_parse(const char *text, size_t length, struct document **ret, char *error)
+int node_document_parse(
+	const char *text, size_t length, const char *what, struct document **ret, char *error)
 {
 	struct config_report report;
 	int rc;
@@ -51,8 +52,8 @@ static int document_parse(const char *text, size_t length, struct document **ret
 	config_report_init(&report, "document", text, length);
 	rc = document_read(&report, ret);
 	if (rc == -EINVAL)
-		snprintf(error, NODE_TEXT_BYTES, "the store's document is damaged: %s: %s",
-			report.findings[0].path, report.findings[0].text);
+		snprintf(error, NODE_TEXT_BYTES, "%s: %s: %s", what, report.findings[0].path,
+			report.findings[0].text);
 	else if (rc < 0)
 		snprintf(error, NODE_TEXT_BYTES, "out of memory");
 	config_report_free(&report);
@@ -75,7 +76,8 @@ static int document_newer(struct node *node, uint64_t known, struct document **r
 	}
 	// Most looks find what this node has committed itself; a large document takes long to parse.
 	if (generation > known)
-		rc = document_parse(text, length, &document, error);
+		rc = node_document_parse(
+			text, length, "the store's document is damaged", &document, error);
 	if (rc == 0 && document != NULL && document->generation != generation) {
 		snprintf(error, NODE_TEXT_BYTES,
 			"the store's document %llu says that it is generation %llu",
@@ -114,7 +116,8 @@ static int cache_load(struct node *node, int reason, struct document **ret, char
 	if (reason == -EINVAL || node_cache_read(node, &text, &length) < 0)
 		return reason;
 	snprintf(because, sizeof(because), "%s", error);
-	int rc = document_parse(text, length, ret, error);
+	int rc = node_document_parse(
+		text, length, "the document kept in the run directory is damaged", ret, error);
 
 	free(text);
 	node->alone = rc == 0;

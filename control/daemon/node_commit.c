@@ -116,19 +116,28 @@ static enum node_code state_prepare(
 	return rc < 0 ? node_say(outcome, code_of(rc), "%s", error) : NODE_OK;
 }
 
-static enum node_code state_commit(
-	struct node *node, const struct node_state *state, struct node_outcome *outcome)
+// Makes the text to be committed, and reads it back: what a node could not start from is never written down.
+static enum node_code text_make(const struct document *document, char **ret_text,
+	size_t *ret_length, struct node_outcome *outcome)
 {
-	uint64_t expected = node->now.document->generation;
-	char *text = NULL;
-	size_t length;
-	int rc = document_write(state->document, &text, &length);
+	char error[NODE_TEXT_BYTES] = "out of memory";
+	struct document *again = NULL;
+	int rc = document_write(document, ret_text, ret_length);
 
 	if (rc == 0)
-		rc = store_commit(node->store, text, length, expected);
+		rc = node_document_parse(*ret_text, *ret_length,
+			"this would leave a document that no node can read", &again, error);
+	document_free(again);
+	return rc < 0 ? node_say(outcome, code_of(rc), "%s", error) : NODE_OK;
+}
+
+static enum node_code text_commit(
+	struct node *node, const char *text, size_t length, struct node_outcome *outcome)
+{
+	int rc = store_commit(node->store, text, length, node->now.document->generation);
+
 	if (rc == 0)
 		node_cache_write(node, text, length);
-	free(text);
 	if (rc == -ESTALE) {
 		node_refresh(node);
 		outcome->generation = node->now.document->generation;
@@ -168,6 +177,21 @@ static void outcome_finish(struct node *node, struct node_outcome *outcome, uint
 			node->now.ring_count);
 }
 
+// The text of a state that was prepared; commits it unless this is a dry run.
+static enum node_code state_commit(
+	struct node *node, const struct node_change *change, const struct node_state *next)
+{
+	struct node_outcome *outcome = change->outcome;
+	char *text = NULL;
+	size_t length;
+	enum node_code code = text_make(next->document, &text, &length, outcome);
+
+	if (code == NODE_OK && !change->request->dry_run)
+		code = text_commit(node, text, length, outcome);
+	free(text);
+	return code;
+}
+
 static enum node_code change_commit(struct node *node, struct node_change *change)
 {
 	struct node_outcome *outcome = change->outcome;
@@ -184,17 +208,13 @@ static enum node_code change_commit(struct node *node, struct node_change *chang
 		node_state_free(&next);
 		return node_say(outcome, NODE_FAILED, "out of memory");
 	}
-	if (change->request->dry_run) {
-		outcome->changed = true;
+	code = state_commit(node, change, &next);
+	if (code != NODE_OK || change->request->dry_run) {
 		node_state_free(&next);
-		return outcome->text[0] != '\0'
-			? NODE_OK
+		outcome->changed = code == NODE_OK;
+		return code != NODE_OK || outcome->text[0] != '\0'
+			? code
 			: node_say(outcome, NODE_OK, "nothing was changed (dry run)");
-	}
-	code = state_commit(node, &next, outcome);
-	if (code != NODE_OK) {
-		node_state_free(&next);
-		return code;
 	}
 	built = next.rings->built;
 	state_use(node, &next);

@@ -66,6 +66,11 @@ enum node_code node_change_begin(struct node *node, const struct node_request *r
 enum node_code node_change_commit(struct node *node, struct node_change *change);
 void node_change_end(struct node_change *change);
 
+// Reads the text of a document. what: begins the sentence about a fault. Returns as document_read(), with error
+// (NODE_TEXT_BYTES) on failure.
+int node_document_parse(
+	const char *text, size_t length, const char *what, struct document **ret, char *error);
+
 // Makes the state that follows from a document. Takes the document over, also on failure.
 // rings are taken over from previous where they can be. Returns 0 or -errno with ret_error (NODE_TEXT_BYTES).
 int node_state_make(const struct node *node, struct document *document,

@@ -163,11 +163,13 @@ static enum answer read_ring(
 			call, ANSWER_USAGE, "\"%s\" is no ring version: v1, v2 or v3", to);
 	if (ret->ring.version == RING_V1 && points != 0 && points != 160)
 		return server_fail(call, ANSWER_USAGE, "v1 always has 160 points a weight");
+	if (ret->ring.version != RING_V3 && balance != NULL)
+		return server_fail(call, ANSWER_USAGE, "only v3 has a balance");
 	ret->ring.points = points              ? (uint32_t)points
 		: ret->ring.version == RING_V1 ? 160
 					       : CONFIG_POINTS_DEFAULT;
-	if (balance != NULL)
-		ret->ring.balance = (uint32_t)(json_number_value(balance) * 1e6 + 0.5);
+	ret->ring.balance =
+		balance != NULL ? (uint32_t)(json_number_value(balance) * 1e6 + 0.5) : 0;
 	return ANSWER_DONE;
 }
 

@@ -235,6 +235,17 @@ node_digest=$("$ringway" ring list --json | jq -r '.rings[] | select(.name == "w
 json "and the repaired one" 0 ".spec_digest == \"$node_digest\"" ring show web
 json "which another fresh one is not" 0 '.churn_share > 0.01' ring diff web web@v3:15
 
+# What only v3 has must not stay behind in a ring of another version.
+run 2 cutover set web --to v2 --balance 0.1
+result $? "only v3 has a balance"
+for version in v2 v3; do
+	json "a cutover to $version" 0 '.changed' cutover set web --to $version --points 16 --share 100%
+	run 0 cutover retire web --yes
+	stop -KILL
+	start
+	json "that a start can read" 0 "[.rings[] | select(.name == \"web\") | .version] == [\"$version\"]" ring list
+done
+
 cat >"$work/cutover.yaml" <<-END
 	pool: web
 	to: {version: v2, points: 8}

@@ -142,6 +142,31 @@ static void pool_in_a_cutover_stays(void)
 	node_close(node);
 }
 
+// A document that the next start would refuse is never committed, whoever asks for it.
+static void what_no_node_could_read_is_refused(void)
+{
+	struct node *node = fresh();
+	struct node_request request = request_of("cutover.set");
+	struct node_cutover wanted = {.pool = "web",
+		.has_ring = true,
+		.ring = {.version = RING_V2, .points = 16, .balance = 100000}};
+	uint64_t generation = node_document(node)->generation;
+	struct node_outcome outcome;
+
+	for (unsigned i = 0; i < 2; i++) {
+		request.dry_run = i == 0;
+		CU_ASSERT_EQUAL(node_cutover_set(node, &request, &wanted, &outcome), NODE_INVALID);
+		CU_ASSERT_PTR_NOT_NULL(strstr(outcome.text, "only v3 has a balance"));
+		node_outcome_free(&outcome);
+		CU_ASSERT_EQUAL(node_document(node)->generation, generation);
+		CU_ASSERT_EQUAL(node_document(node)->cutover_count, 0);
+	}
+	node_close(node);
+	node = node_start();
+	CU_ASSERT_EQUAL(node_document(node)->generation, generation);
+	node_close(node);
+}
+
 static void cutover_to_v3_ends_with_its_lanes(void)
 {
 	struct node *node = fresh();
@@ -177,6 +202,7 @@ int main(void)
 			shares_of_a_fleet_say_whether_established_flows_come_back},
 		{"cutover_ends_only_at_its_ends", cutover_ends_only_at_its_ends},
 		{"pool_in_a_cutover_stays", pool_in_a_cutover_stays},
+		{"what_no_node_could_read_is_refused", what_no_node_could_read_is_refused},
 		{"cutover_to_v3_ends_with_its_lanes", cutover_to_v3_ends_with_its_lanes},
 	};
 
