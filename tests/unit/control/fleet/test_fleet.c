@@ -142,7 +142,8 @@ static void statement_stays_small(void)
 		status.dataplane = FLEET_DATAPLANE_CURRENT;
 		status.kill_switch = status.draining = true;
 		status.pool_count = pools;
-		status.pools[0].local = status.pools[0].has_old = status.pools[0].has_new = true;
+		status.pools[0].local = status.pools[0].moves_established = true;
+		status.pools[0].has_old = status.pools[0].has_new = true;
 		snprintf(status.node, sizeof(status.node), "%063d", 1);
 		snprintf(status.datacenter, sizeof(status.datacenter), "%063d", 1);
 		snprintf(status.text, sizeof(status.text), "%0191d", 1);
