@@ -229,10 +229,14 @@ static bool local_is_over(const struct fleet_link *link, const struct local *loc
 
 static void locals_settle(struct fleet_link *link)
 {
-	for (uint32_t i = link->local_count; i-- > 0;) {
+	uint32_t before = link->local_count;
+
+	for (uint32_t i = before; i-- > 0;) {
 		if (local_is_over(link, &link->locals[i]))
-			fleet_link_local_set(link, link->locals[i].pool, FLEET_LINK_FOLLOWS);
+			link->locals[i] = link->locals[--link->local_count];
 	}
+	if (link->local_count != before)
+		local_save(link);
 }
 
 // --- shares ----------------------------------------------------------------------------------------
@@ -256,7 +260,7 @@ static bool recalls_here(const struct fleet_link *link, const struct cutover *cu
 		cutover_recalls(cutover, node_config(link->node)->datacenter);
 }
 
-// Kill switch and local way back hold for cutovers by hand as well.
+// A local way back holds for cutovers by hand as well.
 static uint32_t shares_by_hand(
 	const struct fleet_link *link, struct node_share *shares, uint32_t count)
 {
@@ -265,7 +269,8 @@ static uint32_t shares_by_hand(
 	for (uint32_t i = 0; i < document->cutover_count && count < NODE_SHARES_MAX; i++) {
 		const char *pool = document->cutovers[i].pool;
 
-		if (!is_off(link, pool) || by_hand(link, pool) == NULL)
+		if (fleet_link_local(link, pool) == FLEET_LINK_FOLLOWS ||
+			by_hand(link, pool) == NULL)
 			continue;
 		shares[count] = (struct node_share){
 			.moves_established = fleet_link_local(link, pool) == FLEET_LINK_BACK_ALL};
@@ -291,7 +296,7 @@ static void shares_use(struct fleet_link *link)
 		shares[count].moves_established = recalls_here(link, cutover);
 		shares[count++].share = share_here(link, cutover, NULL);
 	}
-	node_shares_set(link->node, shares, shares_by_hand(link, shares, count));
+	node_shares_set(link->node, shares, shares_by_hand(link, shares, count), link->kill_switch);
 }
 
 // --- rings in the document -------------------------------------------------------------------------
@@ -608,6 +613,7 @@ void fleet_link_live(
 void fleet_link_refresh(struct fleet_link *link)
 {
 	fleet_take(link->fleet);
+	locals_settle(link);
 	shares_use(link);
 	statement_give(link);
 }
@@ -657,6 +663,7 @@ int fleet_link_open(struct node *node, struct fleet_link **ret, char *ret_error)
 		return rc;
 	}
 	switches_load(link);
+	locals_settle(link);
 	shares_use(link);
 	*ret = link;
 	return 0;

@@ -136,8 +136,9 @@ struct node_share {
 };
 
 // Takes shares into use, in place of those of the last call, and sends what differs. Pools that are in no cutover
-// are passed over. Returns as node_reconcile(); 0 also when nothing differs from what the dataplane had.
-int node_shares_set(struct node *node, const struct node_share *shares, uint32_t count);
+// are passed over. takes_none: cutovers that shares does not name are at 0, also those that begin later. Returns as node_reconcile(); 0 also when nothing differs from what the dataplane had.
+int node_shares_set(
+	struct node *node, const struct node_share *shares, uint32_t count, bool takes_none);
 
 // Both rings of a cutover, built but not committed, as `cutover plan` measures them.
 struct node_preview;

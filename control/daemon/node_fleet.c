@@ -19,7 +19,9 @@ void node_shares_apply(const struct node *node, struct document *document)
 	for (uint32_t i = 0; i < document->cutover_count; i++) {
 		struct document_cutover *cutover = &document->cutovers[i];
 
-		cutover->has_node_share = false;
+		cutover->has_node_share = node->takes_none;
+		cutover->node_share = 0;
+		cutover->node_moves_established = false;
 		for (uint32_t s = 0; s < node->share_count; s++) {
 			if (strcmp(node->shares[s].pool, cutover->pool) != 0)
 				continue;
@@ -30,9 +32,10 @@ void node_shares_apply(const struct node *node, struct document *document)
 	}
 }
 
-int node_shares_set(struct node *node, const struct node_share *shares, uint32_t count)
+int node_shares_set(
+	struct node *node, const struct node_share *shares, uint32_t count, bool takes_none)
 {
-	bool same = count == node->share_count;
+	bool same = count == node->share_count && takes_none == node->takes_none;
 
 	if (count > NODE_SHARES_MAX)
 		return -E2BIG;
@@ -44,6 +47,7 @@ int node_shares_set(struct node *node, const struct node_share *shares, uint32_t
 		return 0;
 	memcpy(node->shares, shares, count * sizeof(*shares));
 	node->share_count = count;
+	node->takes_none = takes_none;
 	node_shares_apply(node, node->now.document);
 	// Also while no dataplane answers: what is explained then is what it will be told.
 	node_thresholds_set(&node->now);

@@ -42,6 +42,7 @@ struct node {
 	unsigned ticks; // since the store was read whole
 	struct node_share shares[NODE_SHARES_MAX]; // of the fleet's cutovers
 	uint32_t share_count;
+	bool takes_none; // every other cutover is at 0 here
 	struct node_steered steered[CONFIG_LINKS_MAX];
 	uint64_t startup_ns[DAEMON_PHASES];
 };

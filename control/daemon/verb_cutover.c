@@ -173,6 +173,14 @@ static enum answer read_ring(
 	return ANSWER_DONE;
 }
 
+// The node's own switches go by the cutovers that there are: they look at once, not at the next tick.
+static void answer(struct server_call *call, struct node_outcome *outcome)
+{
+	verbs_outcome(call, outcome);
+	if (verbs_of(call)->fleet != NULL)
+		fleet_link_refresh(verbs_of(call)->fleet);
+}
+
 void verb_cutover_set(struct server_call *call)
 {
 	struct node_request request = verbs_request(call);
@@ -200,7 +208,7 @@ void verb_cutover_set(struct server_call *call)
 		return;
 	}
 	node_cutover_set(verbs_of(call)->node, &request, &cutover, &outcome);
-	verbs_outcome(call, &outcome);
+	answer(call, &outcome);
 }
 
 // Asks for nothing but the pool: no generation, no lock stands in the way back.
@@ -216,7 +224,7 @@ void verb_cutover_rollback(struct server_call *call)
 		return;
 	node_cutover_rollback(verbs_of(call)->node, &request, pool,
 		server_flag(call, "move_established"), &outcome);
-	verbs_outcome(call, &outcome);
+	answer(call, &outcome);
 	fleet_add_established_here(call, pool);
 }
 
@@ -231,7 +239,7 @@ void verb_cutover_retire(struct server_call *call)
 	if (server_text(call, "pool", &pool) != ANSWER_DONE)
 		return;
 	node_cutover_retire(verbs_of(call)->node, &request, pool, &outcome);
-	verbs_outcome(call, &outcome);
+	answer(call, &outcome);
 }
 
 void verb_cutover_discard(struct server_call *call)
@@ -245,5 +253,5 @@ void verb_cutover_discard(struct server_call *call)
 	if (server_text(call, "pool", &pool) != ANSWER_DONE)
 		return;
 	node_cutover_discard(verbs_of(call)->node, &request, pool, &outcome);
-	verbs_outcome(call, &outcome);
+	answer(call, &outcome);
 }

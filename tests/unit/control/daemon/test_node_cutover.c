@@ -91,14 +91,14 @@ static void shares_of_a_fleet_say_whether_established_flows_come_back(void)
 	struct node *node = fresh();
 
 	CU_ASSERT_EQUAL(cutover(node, RING_V2, 16, 0), NODE_OK);
-	node_shares_set(node, &share, 1);
+	node_shares_set(node, &share, 1, false);
 	CU_ASSERT_EQUAL(gate_of_web(node), GATE_RECALL);
 	share.share = 10000; // never with flows that go there
-	node_shares_set(node, &share, 1);
+	node_shares_set(node, &share, 1, false);
 	CU_ASSERT_EQUAL(gate_of_web(node), gate_threshold(10000));
 	share.share = 0;
 	share.moves_established = false;
-	node_shares_set(node, &share, 1);
+	node_shares_set(node, &share, 1, false);
 	CU_ASSERT_EQUAL(gate_of_web(node), GATE_NEVER);
 	node_close(node);
 }
