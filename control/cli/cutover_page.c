@@ -244,7 +244,8 @@ static void print_next(const struct page *page)
 	if (has(page->object, "rollback_surge_now"))
 		line(page, "rollback", "now costs about %+.0f%% origin traffic",
 			100 * number_at(page->object, "rollback_surge_now"));
-	else if (cutover_state_needs_old(cutover->state))
+	else if (cutover_state_needs_old(cutover->state) &&
+		cutover->state != CUTOVER_ROLLING_BACK && cutover->state != CUTOVER_ROLLED_BACK)
 		line(page, "rollback", "now costs one document: both rings are in memory");
 	if (json_is_false(json_object_get(page->object, "store_connected")))
 		line(page, "store", "does not answer: this is what was known last");
