@@ -411,8 +411,7 @@ static void run_local(struct server_call *call, bool on)
 		[FLEET_LINK_BACK] =
 			"this node sends no new flow to the new ring, whatever others say",
 		[FLEET_LINK_BACK_ALL] =
-			"this node sends no flow to the new ring, whatever others say; established "
-			"ones come back",
+			"this node sends no flow to the new ring, and takes established ones back",
 	};
 	struct fleet_link *link = verbs_of(call)->fleet;
 	enum fleet_link_local before, mode = FLEET_LINK_FOLLOWS;
