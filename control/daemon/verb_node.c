@@ -66,10 +66,12 @@ static json_t *node_row(const struct fleet_member *member)
 		char share[CUTOVER_SHARE_TEXT_BYTES];
 		size_t length = strlen(shares);
 
+		json_array_append_new(pools, pool_row(&status->pools[i]));
+		if (!status->pools[i].has_new)
+			continue; // no share of what has ended
 		cutover_share_format(status->pools[i].share, share);
 		snprintf(shares + length, sizeof(shares) - length, "%s%s=%s", length ? " " : "",
 			status->pools[i].pool, share);
-		json_array_append_new(pools, pool_row(&status->pools[i]));
 	}
 	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:b, s:s, s:s, s:I, s:I, s:o}", "name",
 		status->node, "datacenter", status->datacenter, "state", state_of(member), "age_ms",
