@@ -287,7 +287,8 @@ step 0.2 GATED
 run_at cutover advance web --reason "ams looks well"
 step 0.5 GATED
 echo "a1\$ ringway cutover watch web     its second page:"
-at a1 cutover watch web --count 2 --interval 4 | tac | sed '/^pool /q' | tac
+at a1 cutover watch web --count 2 --interval 4 |
+	awk '/^pool / {count = 0} {page[count++] = $0} END {for (i = 0; i < count; i++) print page[i]}'
 run_at cutover advance web --reason "so does waw"
 step 1 FULL
 run_at dc list
