@@ -227,10 +227,15 @@ static bool local_is_over(const struct fleet_link *link, const struct local *loc
 		(!all || cutover_recalls(cutover, datacenter));
 }
 
+// Not without the store: what is known then may be less than what this node was told to go back from.
 static void locals_settle(struct fleet_link *link)
 {
 	uint32_t before = link->local_count;
+	struct fleet_state state;
 
+	fleet_state(link->fleet, &state);
+	if (!state.connected)
+		return;
 	for (uint32_t i = before; i-- > 0;) {
 		if (local_is_over(link, &link->locals[i]))
 			link->locals[i] = link->locals[--link->local_count];

@@ -211,6 +211,12 @@ all_recall() { # NODE...
 }
 ok "rollback on one node works without the store" at "$other" cutover rollback web --local --reason "store is down"
 ok "it is at 0 there" [ "$(share_of "$other")" = 0 ]
+kill_process "ringwayd-$other"
+rm "$dir/$other/run/cutovers.json"
+start_daemon "$other"
+until_true 30 at "$other" status
+sleep 2 # ticks
+ok "and stays so when the daemon has lost its copy of the cutovers" grep -qx web "$dir/$other/run/rollback-local"
 ok "and for established flows" \
 	at "$other" cutover rollback web --local --move-established --reason "store is down" --yes
 ok "they come back there" until_true 10 recalls "$other"
